@@ -1,0 +1,1 @@
+"""Assert where TensorFlow ran."""

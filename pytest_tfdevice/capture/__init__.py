@@ -1,0 +1,1 @@
+"""A running TensorFlow process → a Record.  Knows no pytest."""

@@ -1,0 +1,1 @@
+"""Verdicts and records → text, for people and for machines."""

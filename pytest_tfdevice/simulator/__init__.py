@@ -1,0 +1,1 @@
+"""The simulated GPU: a real TensorFlow device of type GPU on host memory."""
