@@ -61,3 +61,20 @@ def eager_context_exists() -> bool:
         return context._context_handle is not None
     except AttributeError as error:
         raise MissingPrivate("Context._context_handle", purpose) from error
+
+
+def reinitialize_physical_devices() -> None:
+    """Makes TensorFlow's Python side list its devices anew.  Seen on 2.12 to 2.21.
+
+    TensorFlow does so itself after loading a pluggable device's library.  Does nothing where the
+    list hasn't been made yet.
+    """
+    purpose = "to have a new device listed"
+    context = _lookup("tensorflow.python.eager.context", "context_safe", purpose)()
+    if context is None:
+        return
+    try:
+        again = context.reinitialize_physical_devices
+    except AttributeError as error:
+        raise MissingPrivate("Context.reinitialize_physical_devices", purpose) from error
+    again()

@@ -6,7 +6,7 @@ TensorFlow of this process.  Both give a :class:`KernelRegistry` of the same ent
 
 from .live import registered
 from .registry import KernelRegistry
-from .shipped import NoTableError, for_version, shipped_versions, table_bytes
+from .shipped import NoTableError, for_version, shipped_versions, table_text
 from .table import KernelEntry, TableError
 
 __all__ = [
@@ -17,5 +17,5 @@ __all__ = [
     "for_version",
     "registered",
     "shipped_versions",
-    "table_bytes",
+    "table_text",
 ]

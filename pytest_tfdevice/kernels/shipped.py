@@ -34,8 +34,8 @@ def shipped_versions() -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda minor: tuple(map(int, minor.split(".")))))
 
 
-def table_bytes(version: str) -> bytes:
-    """The table's file for a TensorFlow version, gzipped as it ships.
+def table_text(version: str) -> str:
+    """The text of the table for a TensorFlow version.
 
     Raises:
         NoTableError: there is none; the message names the versions that have one.
@@ -47,7 +47,8 @@ def table_bytes(version: str) -> bytes:
             f"there is no kernel table for TensorFlow {version}: this release of pytest-tfdevice "
             f"knows the GPU kernels of TensorFlow {first} to {last}"
         )
-    return resources.files(__package__).joinpath("tables", f"{minor}.tsv.gz").read_bytes()
+    file = resources.files(__package__).joinpath("tables", f"{minor}.tsv.gz")
+    return decompress(file.read_bytes())
 
 
 @lru_cache(maxsize=4)
@@ -57,5 +58,5 @@ def for_version(version: str) -> KernelRegistry:
     Raises:
         NoTableError: no table for that version.
     """
-    full, entries = parse_table(decompress(table_bytes(version)))
+    full, entries = parse_table(table_text(version))
     return KernelRegistry(full, "table", entries)
