@@ -126,8 +126,8 @@ class Channels:
     # ------------------------------------------------------- the eager context
     def _enter_context(self, context: Any) -> None:
         self._context = context
-        self._user_collects = private.is_initialised(context) and private.tracing_graphs()
-        if private.is_initialised(context):
+        self._user_collects = private.context_is_initialized(context) and private.tracing_graphs()
+        if private.context_is_initialized(context):
             self._start_collection()
             return
         initialise = context.ensure_initialized

@@ -17,7 +17,7 @@ def present() -> tuple[DeviceInfo, ...]:
 
     simulation = simulator.loaded()
     context = private.eager_context()
-    if private.is_initialised(context):
+    if private.context_is_initialized(context):
         listed = tf.config.list_logical_devices()
     else:
         # tf.config.list_logical_devices would create the devices, and take a GPU's memory.

@@ -1,54 +1,231 @@
 """Every private name of TensorFlow that this project uses, and nothing else.
 
-Each is taken by a function of its own that says what it is for and raises :class:`MissingPrivate`
-with the version and the name where a TensorFlow lacks it.  :func:`probe` tries them all; a test
-runs it on every supported version.  Seen on 2.12.1, 2.15.1, 2.18.1 and 2.21.0.
+TensorFlow promises nothing about these.  Each stands in one function here, which looks it up when
+called and raises :class:`MissingPrivate` where it is gone, so that a new TensorFlow fails with a
+sentence and never with a wrong answer.  Each docstring names the versions it was seen on.
 """
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import importlib
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
 class MissingPrivate(RuntimeError):
-    """This TensorFlow lacks a private name that the capture rests on."""
+    """A private name that this project needs isn't in the installed TensorFlow."""
+
+    def __init__(self, name: str, purpose: str) -> None:
+        version = getattr(sys.modules.get("tensorflow"), "__version__", "of unknown version")
+        super().__init__(
+            f"TensorFlow {version} has no {name}, which pytest-tfdevice needs {purpose}. "
+            "It was written against TensorFlow 2.12 to 2.21."
+        )
 
 
-def _take(module: str, path: str, purpose: str) -> Any:
-    """The object ``path`` (dotted) of TensorFlow's ``module``.
+def _lookup(module: str, path: str, purpose: str) -> Any:
+    """The attribute ``path`` (dotted) of a module.
 
     Raises:
-        MissingPrivate: it isn't there.
+        MissingPrivate: the module or the attribute isn't there.
     """
     try:
         found: Any = importlib.import_module(module)
-        for name in path.split("."):
-            found = getattr(found, name)
+        for part in path.split("."):
+            found = getattr(found, part)
     except (ImportError, AttributeError) as error:
-        import tensorflow as tf
-
-        raise MissingPrivate(
-            f"TensorFlow {tf.__version__} has no {module}.{path}, which pytest-tfdevice needs "
-            f"{purpose}. Supported are TensorFlow 2.12 to 2.21; please report this version."
-        ) from error
+        raise MissingPrivate(f"{module}.{path}", purpose) from error
     return found
 
 
-_EAGER = "tensorflow.python.eager.context"
+def _attribute(owner: Any, path: str, purpose: str, label: str) -> Any:
+    """The attribute ``path`` (dotted) of an object that messages call ``label``."""
+    try:
+        for part in path.split("."):
+            owner = getattr(owner, part)
+    except AttributeError as error:
+        raise MissingPrivate(f"{label}.{path}", purpose) from error
+    return owner
+
+
+# --- kernels and devices ---------------------------------------------------------------------
+
+
+def registered_kernels() -> Sequence[Any]:
+    """``KernelDef`` protos of every kernel.  Seen on 2.12 to 2.21."""
+    get = _lookup(
+        "tensorflow.python.framework.kernels",
+        "get_all_registered_kernels",
+        "to list the registered kernels",
+    )
+    kernels: Sequence[Any] = get().kernel
+    return kernels
+
+
+def eager_context_exists() -> bool:
+    """True once TensorFlow has initialised its devices in this process.  Seen on 2.12 to 2.21.
+
+    Asking doesn't initialise them.
+    """
+    purpose = "to tell whether TensorFlow's devices are initialised"
+    context = _lookup("tensorflow.python.eager.context", "context_safe", purpose)()
+    if context is None:
+        return False
+    try:
+        return context._context_handle is not None
+    except AttributeError as error:
+        raise MissingPrivate("Context._context_handle", purpose) from error
+
+
+def reinitialize_physical_devices() -> None:
+    """Makes TensorFlow's Python side list its devices anew.  Seen on 2.12 to 2.21.
+
+    TensorFlow does so itself after loading a pluggable device's library.  Does nothing where the
+    list hasn't been made yet.
+    """
+    purpose = "to have a new device listed"
+    context = _lookup("tensorflow.python.eager.context", "context_safe", purpose)()
+    if context is None:
+        return
+    try:
+        again = context.reinitialize_physical_devices
+    except AttributeError as error:
+        raise MissingPrivate("Context.reinitialize_physical_devices", purpose) from error
+    again()
+
+
+# --- the eager context -----------------------------------------------------------------------
 
 
 def eager_context() -> Any:
-    """The process's eager context object, made if need be but **not** initialised."""
-    return _take(_EAGER, "context", "to watch eager code")()
+    """The process' eager context, made if need be, not initialised (no device is touched).
+
+    Seen on 2.12 to 2.21.
+    """
+    return _lookup("tensorflow.python.eager.context", "context", "to reach the eager runtime")()
 
 
-def is_initialised(context: Any) -> bool:
-    """True once the context has created its devices."""
-    if not hasattr(context, "_context_handle"):
-        _take(_EAGER, "Context._context_handle", "to see whether devices exist")
-    return context._context_handle is not None
+def context_is_initialized(context: Any) -> bool:
+    """Whether TensorFlow's devices have been made already.  Seen on 2.12 to 2.21."""
+    purpose = "to know whether TensorFlow's devices are initialised"
+    return _attribute(context, "_context_handle", purpose, "Context") is not None
+
+
+def context_pointer(context: Any) -> int:
+    """Address of the ``TFE_Context`` inside the capsule that an initialised context holds.
+
+    The capsule has no name.  Seen on 2.12 to 2.21.
+    """
+    purpose = "to switch placement logging"
+    capsule = _attribute(context, "_context_handle", purpose, "Context")
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    try:
+        address = get(capsule, None)
+    except ValueError as error:  # not a capsule, or one with a name
+        raise MissingPrivate("capsule in Context._context_handle", purpose) from error
+    return int(address)
+
+
+def log_flag(context: Any) -> bool | None:
+    """What Python was last told about placement logging; None where it was never told.
+
+    Seen on 2.12 to 2.21.
+    """
+    purpose = "to switch placement logging"
+    value = _attribute(context, "_log_device_placement", purpose, "Context")
+    return None if value is None else bool(value)
+
+
+def set_log_flag(context: Any, value: bool | None) -> None:
+    """Sets what new functions and Sessions read.  Seen on 2.12 to 2.21.
+
+    The public property would call the wrong C function: see ``logging_switch``.
+    """
+    log_flag(context)
+    context._log_device_placement = value
+
+
+def forget_function_options(context: Any) -> None:
+    """Clears this thread's options for functions, which hold a copy of the logging flag.
+
+    TensorFlow makes them again when it next needs them.  Seen on 2.12 to 2.21.
+    """
+    purpose = "to switch placement logging of functions"
+    _attribute(context, "_thread_local_data.function_call_options", purpose, "Context")
+    context._thread_local_data.function_call_options = None
+
+
+def clear_kernel_cache(context: Any) -> None:
+    """Makes the next call of each function instantiate it again.  Seen on 2.12 to 2.21."""
+    purpose = "to see the bodies of functions that have run before"
+    _attribute(context, "clear_kernel_cache", purpose, "Context")()
+
+
+# --- the C library ---------------------------------------------------------------------------
+
+
+@functools.cache
+def c_library() -> ctypes.CDLL:
+    """The library, already in the process, that exports TensorFlow's C functions.
+
+    Seen on 2.12 to 2.21 on Linux; on other systems never tried.
+    """
+    purpose = "to call TensorFlow's C functions"
+    folder = os.path.dirname(os.path.abspath(str(_lookup("tensorflow", "__file__", purpose))))
+    names = {
+        "darwin": ["libtensorflow_cc.2.dylib"],
+        "win32": ["python/_pywrap_tensorflow_common.dll", "python/_pywrap_tensorflow_internal.pyd"],
+    }.get(sys.platform, ["libtensorflow_cc.so.2"])
+    for name in names:
+        path = os.path.join(folder, name)
+        if os.path.exists(path):
+            return ctypes.CDLL(path)
+    raise MissingPrivate(f"file {' or '.join(names)}", purpose)
+
+
+def c_function(name: str, purpose: str, result: Any, *arguments: Any) -> Any:
+    """An exported C function, with its types set."""
+    found = _attribute(c_library(), name, purpose, "the C library")
+    found.restype, found.argtypes = result, list(arguments)
+    return found
+
+
+def set_c_logging(context: Any, enabled: bool) -> None:
+    """``TFE_ContextSetLogDevicePlacement`` of C, which does what its Python binding doesn't.
+
+    Switches the log lines of eager ops and function calls in every thread, at once; ``context``
+    must be initialised.  Seen on 2.12 to 2.21.
+
+    Raises:
+        MissingPrivate: a name isn't there.
+        RuntimeError: TensorFlow refused.
+    """
+    purpose = "to switch placement logging"
+    pointer = ctypes.c_void_p
+    switch = c_function(
+        "TFE_ContextSetLogDevicePlacement", purpose, None, pointer, ctypes.c_ubyte, pointer
+    )
+    new_status = c_function("TF_NewStatus", purpose, pointer)
+    delete_status = c_function("TF_DeleteStatus", purpose, None, pointer)
+    get_code = c_function("TF_GetCode", purpose, ctypes.c_int, pointer)
+    status = new_status()
+    try:
+        switch(context_pointer(context), int(enabled), status)
+        code = get_code(status)
+    finally:
+        delete_status(status)
+    if code:
+        raise RuntimeError(f"TensorFlow refused to switch placement logging (code {code})")
+
+
+# --- watching --------------------------------------------------------------------------------
+
+_EAGER = "tensorflow.python.eager.context"
 
 
 def check_context() -> None:
@@ -64,17 +241,17 @@ def check_context() -> None:
         ("remove_op_callback", "to stop watching eager ops"),
         ("device_name", "to know the tf.device scope in force"),
     ):
-        _take(_EAGER, f"Context.{name}", purpose)
+        _lookup(_EAGER, f"Context.{name}", purpose)
 
 
 def eager_mode() -> Any:
     """A context manager that runs ops eagerly whatever graph is being built."""
-    return _take(_EAGER, "eager_mode", "to run an op of its own")()
+    return _lookup(_EAGER, "eager_mode", "to run an op of its own")()
 
 
 def session_config() -> Any:
     """A copy of the ``ConfigProto`` that describes the eager context's devices."""
-    _take(_EAGER, "Context.config", "to ask the placer")
+    _lookup(_EAGER, "Context.config", "to ask the placer")
     config = eager_context().config
     copy = type(config)()
     copy.CopyFrom(config)
@@ -89,34 +266,34 @@ def use_callbacks(on: bool) -> None:
     """
     module = importlib.import_module("tensorflow.python.eager.execute")
     for name in ("execute", "quick_execute", "execute_with_callbacks"):
-        _take("tensorflow.python.eager.execute", name, "to see eager ops")
+        _lookup("tensorflow.python.eager.execute", name, "to see eager ops")
     module.__dict__["execute"] = module.execute_with_callbacks if on else module.quick_execute
 
 
 def executes_with_callbacks() -> bool:
     """True while the eager executor calls op callbacks."""
     module = importlib.import_module("tensorflow.python.eager.execute")
-    _take("tensorflow.python.eager.execute", "execute_with_callbacks", "to see eager ops")
+    _lookup("tensorflow.python.eager.execute", "execute_with_callbacks", "to see eager ops")
     return bool(module.execute is module.execute_with_callbacks)
 
 
 def func_graph_class() -> Any:
     """``FuncGraph``: the Python side of a function, which keeps source lines and shapes."""
-    return _take("tensorflow.python.framework.func_graph", "FuncGraph", "to name source lines")
+    return _lookup("tensorflow.python.framework.func_graph", "FuncGraph", "to name source lines")
 
 
 def op_def(op_type: str) -> Any:
     """The ``OpDef`` of a registered op type, or None for a type that isn't registered."""
-    get = _take("tensorflow.python.framework.op_def_registry", "get", "to know an op's signature")
+    get = _lookup("tensorflow.python.framework.op_def_registry", "get", "to know an op's signature")
     return get(op_type)
 
 
 def session_class() -> Any:
     """``BaseSession``: what every ``tf.compat.v1`` Session in the process is made of."""
-    found = _take("tensorflow.python.client.session", "BaseSession", "to watch v1 Sessions")
+    found = _lookup("tensorflow.python.client.session", "BaseSession", "to watch v1 Sessions")
     for name in ("_call_tf_sessionrun", "_make_callable_from_options", "_call_tf_sessionprun"):
-        _take("tensorflow.python.client.session", f"BaseSession.{name}", "to watch v1 Sessions")
-    _take("tensorflow.python.client.session", "BaseSession._Callable", "to watch v1 callables")
+        _lookup("tensorflow.python.client.session", f"BaseSession.{name}", "to watch v1 Sessions")
+    _lookup("tensorflow.python.client.session", "BaseSession._Callable", "to watch v1 callables")
     return found
 
 
@@ -130,25 +307,32 @@ def session_buffers() -> Any:
         "TF_DeleteBuffer",
         "TF_OperationName",
     ):
-        _take("tensorflow.python.client.pywrap_tf_session", name, "to watch v1 Sessions")
+        _lookup("tensorflow.python.client.pywrap_tf_session", name, "to watch v1 Sessions")
     return module
 
 
 def tracing_graphs() -> bool:
     """True while the user's own ``tf.summary.trace_on(graph=True)`` collects graphs."""
-    state = _take("tensorflow.python.ops.summary_ops_v2", "__dict__", "to leave tf.summary alone")
+    state = _lookup("tensorflow.python.ops.summary_ops_v2", "__dict__", "to leave tf.summary alone")
     trace = state.get("_current_trace_context")
     return bool(trace is not None and getattr(trace, "graph", False))
 
 
 def probe() -> list[str]:
-    """Tries every name; what is missing, one message each."""
+    """Tries every name; what is missing, one message each.  Initialises no device."""
     checks: tuple[Callable[[], object], ...] = (
-        eager_context,
-        lambda: is_initialised(eager_context()),
+        registered_kernels,
+        eager_context_exists,
+        lambda: context_is_initialized(eager_context()),
+        lambda: log_flag(eager_context()),
+        lambda: _attribute(
+            eager_context(), "_thread_local_data.function_call_options", "to log", "Context"
+        ),
+        lambda: _attribute(eager_context(), "reinitialize_physical_devices", "to add", "Context"),
+        c_library,
         check_context,
         eager_mode,
-        lambda: _take(_EAGER, "Context.config", "to ask the placer"),
+        lambda: _lookup(_EAGER, "Context.config", "to ask the placer"),
         executes_with_callbacks,
         func_graph_class,
         lambda: op_def("MatMul"),

@@ -236,7 +236,7 @@ class Window:
         if function not in self._definitions:
             context = private.eager_context()
             try:
-                found = context.get_function_def(function) if private.is_initialised(context) else None
+                found = context.get_function_def(function) if private.context_is_initialized(context) else None
             except Exception:  # errors_impl.NotFoundError: not, or no longer, registered
                 found = None
             self._definitions[function] = found
