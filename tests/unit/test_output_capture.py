@@ -311,8 +311,12 @@ def test_under_every_capture_mode_of_pytest(mode: str, tmp_path: Path) -> None:
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONUNBUFFERED", "PYTEST_ADDOPTS")}
     env["PYTHONPATH"] = str(ROOT)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--capture={mode}", "-q"]
-        + [str(tmp_path)],
+        [
+            sys.executable,
+            *["-m", "pytest", "-p", "no:cacheprovider", "-q"],
+            f"--capture={mode}",
+            str(tmp_path),
+        ],
         env=env,
         cwd=tmp_path,
         capture_output=True,
