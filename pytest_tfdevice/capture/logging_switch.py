@@ -22,6 +22,7 @@ from pytest_tfdevice.capture import private
 from pytest_tfdevice.capture.output import GiveBack, OutputCapture, give_back_all
 
 _probes = itertools.count()
+_ours: list[bool] = []  # what the blocks in force have set, innermost last
 
 
 @contextlib.contextmanager
@@ -37,11 +38,13 @@ def placement_logging(enabled: bool = True, give_back: GiveBack = give_back_all)
     """
     context = private.eager_context()
     before_flag = private.log_flag(context)
-    before = is_logging(give_back)
+    before = _ours[-1] if _ours else is_logging(give_back)
     _switch(context, enabled, enabled)
+    _ours.append(enabled)
     try:
         yield
     finally:
+        _ours.pop()
         _switch(context, before, before_flag)
 
 

@@ -190,11 +190,17 @@ class _Redirect:
         finally:
             self.err.restore()
         try:
-            _write(STDOUT, self._give_back(self.out.read(0)))
-            _write(STDERR, self._give_back(self.err.read(0)))
+            self._return(self.out, STDOUT)
         finally:
-            self.out.close()
-            self.err.close()
+            self._return(self.err, STDERR)
+
+    def _return(self, stream: _Descriptor, fd: int) -> None:
+        part = data = stream.read(0)
+        try:
+            part = self._give_back(data)
+        finally:  # where that failed: everything, rather than lose what the user wrote
+            stream.close()
+            _write(fd, part)
 
 
 def _write(fd: int, data: bytes) -> None:

@@ -1,8 +1,8 @@
-"""Every private TensorFlow name that this package uses, one function for each, with its probe.
+"""Every private name of TensorFlow that this project uses, and nothing else.
 
-A name that a TensorFlow doesn't have raises MissingPrivate, which names it and the version, rather
-than an AttributeError from the depths or, worse, a capture that silently sees nothing.  What is
-said of a name was checked on TensorFlow 2.12 to 2.21.
+TensorFlow promises nothing about these.  Each stands in one function here, which looks it up when
+called and raises :class:`MissingPrivate` where it is gone, so that a new TensorFlow fails with a
+sentence and never with a wrong answer.  Each docstring names the versions it was seen on.
 """
 
 from __future__ import annotations
@@ -16,54 +16,64 @@ from typing import Any
 
 
 class MissingPrivate(RuntimeError):
-    """This TensorFlow lacks a private name that pytest-tfdevice relies on."""
+    """A private name that this project needs isn't in the installed TensorFlow."""
 
     def __init__(self, name: str, purpose: str) -> None:
-        self.name = name
         version = getattr(sys.modules.get("tensorflow"), "__version__", "of unknown version")
         super().__init__(
-            f"TensorFlow {version} has no {name}, which pytest-tfdevice needs to {purpose}; "
-            "please report it with the TensorFlow version (supported: 2.12 to 2.21)"
+            f"TensorFlow {version} has no {name}, which pytest-tfdevice needs {purpose}. "
+            "It was written against TensorFlow 2.12 to 2.21."
         )
 
 
-def _module(name: str, purpose: str) -> Any:
+def _lookup(module: str, path: str, purpose: str) -> Any:
+    """The attribute ``path`` (dotted) of a module.
+
+    Raises:
+        MissingPrivate: the module or the attribute isn't there.
+    """
     try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise MissingPrivate(name, purpose) from error
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise MissingPrivate(f"{module}.{path}", purpose) from error
+    return found
 
 
-def _attribute(owner: Any, name: str, purpose: str, label: str) -> Any:
+def _attribute(owner: Any, path: str, purpose: str, label: str) -> Any:
+    """The attribute ``path`` (dotted) of an object that messages call ``label``."""
     try:
-        return getattr(owner, name)
+        for part in path.split("."):
+            owner = getattr(owner, part)
     except AttributeError as error:
-        raise MissingPrivate(f"{label}.{name}", purpose) from error
+        raise MissingPrivate(f"{label}.{path}", purpose) from error
+    return owner
 
 
 # --- the eager context -----------------------------------------------------------------------
 
 
 def eager_context() -> Any:
-    """``tensorflow.python.eager.context.context()``: the process' eager context, made if need be
-    but not initialised (no device is touched)."""
-    purpose = "reach the eager runtime"
-    module = _module("tensorflow.python.eager.context", purpose)
-    return _attribute(module, "context", purpose, module.__name__)()
+    """The process' eager context, made if need be, not initialised (no device is touched).
+
+    Seen on 2.12 to 2.21.
+    """
+    return _lookup("tensorflow.python.eager.context", "context", "to reach the eager runtime")()
 
 
 def context_is_initialized(context: Any) -> bool:
-    """``Context._context_handle``: whether the devices have been made already."""
-    purpose = "know whether TensorFlow's devices have been initialised"
+    """Whether TensorFlow's devices have been made already.  Seen on 2.12 to 2.21."""
+    purpose = "to know whether TensorFlow's devices are initialised"
     return _attribute(context, "_context_handle", purpose, "Context") is not None
 
 
 def context_pointer(context: Any) -> int:
-    """Address of the ``TFE_Context`` inside the capsule ``Context._context_handle``.
+    """Address of the ``TFE_Context`` inside the capsule that an initialised context holds.
 
-    The capsule has no name.  ``context`` must be initialised.
+    The capsule has no name.  Seen on 2.12 to 2.21.
     """
-    purpose = "switch placement logging"
+    purpose = "to switch placement logging"
     capsule = _attribute(context, "_context_handle", purpose, "Context")
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -75,34 +85,37 @@ def context_pointer(context: Any) -> int:
 
 
 def log_flag(context: Any) -> bool | None:
-    """``Context._log_device_placement``: what Python was last told; None where never told."""
-    value = _attribute(context, "_log_device_placement", "switch placement logging", "Context")
+    """What Python was last told about placement logging; None where it was never told.
+
+    Seen on 2.12 to 2.21.
+    """
+    purpose = "to switch placement logging"
+    value = _attribute(context, "_log_device_placement", purpose, "Context")
     return None if value is None else bool(value)
 
 
 def set_log_flag(context: Any, value: bool | None) -> None:
-    """Sets ``Context._log_device_placement``, which new functions and Sessions read.
+    """Sets what new functions and Sessions read.  Seen on 2.12 to 2.21.
 
-    The property of that name would call the wrong C function (see ``logging_switch``).
+    The public property would call the wrong C function: see ``logging_switch``.
     """
     log_flag(context)
     context._log_device_placement = value
 
 
 def forget_function_options(context: Any) -> None:
-    """Clears ``Context._thread_local_data.function_call_options`` of this thread.
+    """Clears this thread's options for functions, which hold a copy of the logging flag.
 
-    They hold a copy of the logging flag, and are made again when next needed.
+    TensorFlow makes them again when it next needs them.  Seen on 2.12 to 2.21.
     """
-    purpose = "switch placement logging of functions"
-    local = _attribute(context, "_thread_local_data", purpose, "Context")
-    _attribute(local, "function_call_options", purpose, "Context._thread_local_data")
-    local.function_call_options = None
+    purpose = "to switch placement logging of functions"
+    _attribute(context, "_thread_local_data.function_call_options", purpose, "Context")
+    context._thread_local_data.function_call_options = None
 
 
 def clear_kernel_cache(context: Any) -> None:
-    """``Context.clear_kernel_cache()``: the next call of each function instantiates it again."""
-    purpose = "see the bodies of functions that have run before"
+    """Makes the next call of each function instantiate it again.  Seen on 2.12 to 2.21."""
+    purpose = "to see the bodies of functions that have run before"
     _attribute(context, "clear_kernel_cache", purpose, "Context")()
 
 
@@ -111,10 +124,12 @@ def clear_kernel_cache(context: Any) -> None:
 
 @functools.cache
 def c_library() -> ctypes.CDLL:
-    """The library, already in the process, that exports TensorFlow's C functions."""
-    purpose = "call TensorFlow's C functions"
-    tensorflow = _module("tensorflow", purpose)
-    folder = os.path.dirname(os.path.abspath(tensorflow.__file__))
+    """The library, already in the process, that exports TensorFlow's C functions.
+
+    Seen on 2.12 to 2.21 on Linux; on other systems never tried.
+    """
+    purpose = "to call TensorFlow's C functions"
+    folder = os.path.dirname(os.path.abspath(str(_lookup("tensorflow", "__file__", purpose))))
     names = {
         "darwin": ["libtensorflow_cc.2.dylib"],
         "win32": ["python/_pywrap_tensorflow_common.dll", "python/_pywrap_tensorflow_internal.pyd"],
@@ -123,15 +138,12 @@ def c_library() -> ctypes.CDLL:
         path = os.path.join(folder, name)
         if os.path.exists(path):
             return ctypes.CDLL(path)
-    raise MissingPrivate(" or ".join(names), purpose)
+    raise MissingPrivate(f"file {' or '.join(names)}", purpose)
 
 
-def c_function(name: str, result: Any, *arguments: Any) -> Any:
-    """An exported C function with its types set."""
-    try:
-        found = getattr(c_library(), name)
-    except AttributeError as error:
-        raise MissingPrivate(f"exported C function {name}", "call it") from error
+def c_function(name: str, purpose: str, result: Any, *arguments: Any) -> Any:
+    """An exported C function, with its types set."""
+    found = _attribute(c_library(), name, purpose, "the C library")
     found.restype, found.argtypes = result, list(arguments)
     return found
 
@@ -139,17 +151,21 @@ def c_function(name: str, result: Any, *arguments: Any) -> Any:
 def set_c_logging(context: Any, enabled: bool) -> None:
     """``TFE_ContextSetLogDevicePlacement`` of C, which does what its Python binding doesn't.
 
-    Switches the log lines of eager ops and function calls in every thread, at once.
+    Switches the log lines of eager ops and function calls in every thread, at once; ``context``
+    must be initialised.  Seen on 2.12 to 2.21.
 
     Raises:
         MissingPrivate: a name isn't there.
         RuntimeError: TensorFlow refused.
     """
+    purpose = "to switch placement logging"
     pointer = ctypes.c_void_p
-    switch = c_function("TFE_ContextSetLogDevicePlacement", None, pointer, ctypes.c_ubyte, pointer)
-    new_status = c_function("TF_NewStatus", pointer)
-    delete_status = c_function("TF_DeleteStatus", None, pointer)
-    get_code = c_function("TF_GetCode", ctypes.c_int, pointer)
+    switch = c_function(
+        "TFE_ContextSetLogDevicePlacement", purpose, None, pointer, ctypes.c_ubyte, pointer
+    )
+    new_status = c_function("TF_NewStatus", purpose, pointer)
+    delete_status = c_function("TF_DeleteStatus", purpose, None, pointer)
+    get_code = c_function("TF_GetCode", purpose, ctypes.c_int, pointer)
     status = new_status()
     try:
         switch(context_pointer(context), int(enabled), status)
