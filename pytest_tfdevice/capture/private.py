@@ -12,6 +12,7 @@ import functools
 import importlib
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -49,6 +50,52 @@ def _attribute(owner: Any, path: str, purpose: str, label: str) -> Any:
     except AttributeError as error:
         raise MissingPrivate(f"{label}.{path}", purpose) from error
     return owner
+
+
+# --- kernels and devices ---------------------------------------------------------------------
+
+
+def registered_kernels() -> Sequence[Any]:
+    """``KernelDef`` protos of every kernel.  Seen on 2.12 to 2.21."""
+    get = _lookup(
+        "tensorflow.python.framework.kernels",
+        "get_all_registered_kernels",
+        "to list the registered kernels",
+    )
+    kernels: Sequence[Any] = get().kernel
+    return kernels
+
+
+def eager_context_exists() -> bool:
+    """True once TensorFlow has initialised its devices in this process.  Seen on 2.12 to 2.21.
+
+    Asking doesn't initialise them.
+    """
+    purpose = "to tell whether TensorFlow's devices are initialised"
+    context = _lookup("tensorflow.python.eager.context", "context_safe", purpose)()
+    if context is None:
+        return False
+    try:
+        return context._context_handle is not None
+    except AttributeError as error:
+        raise MissingPrivate("Context._context_handle", purpose) from error
+
+
+def reinitialize_physical_devices() -> None:
+    """Makes TensorFlow's Python side list its devices anew.  Seen on 2.12 to 2.21.
+
+    TensorFlow does so itself after loading a pluggable device's library.  Does nothing where the
+    list hasn't been made yet.
+    """
+    purpose = "to have a new device listed"
+    context = _lookup("tensorflow.python.eager.context", "context_safe", purpose)()
+    if context is None:
+        return
+    try:
+        again = context.reinitialize_physical_devices
+    except AttributeError as error:
+        raise MissingPrivate("Context.reinitialize_physical_devices", purpose) from error
+    again()
 
 
 # --- the eager context -----------------------------------------------------------------------

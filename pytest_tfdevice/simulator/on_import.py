@@ -1,0 +1,31 @@
+"""Loads the simulated GPU as soon as TensorFlow is imported, by whomever."""
+
+from __future__ import annotations
+
+from .._import_hooks import Hook, after_import
+from .build import Progress
+from .loading import check_arguments, check_platform, load
+
+
+def load_on_import(
+    count: int = 1,
+    memory: str | int = "16 GiB",
+    progress: Progress | None = None,
+    *,
+    hide_real_gpu: bool = False,
+) -> Hook:
+    """Has :func:`load` called at the end of ``import tensorflow``; now, where that has happened.
+
+    TensorFlow isn't imported by this.  An error in loading leaves the ``import`` statement, so that
+    nothing goes on without the GPU that was asked for.  What can be checked without TensorFlow is
+    checked now.
+
+    Raises:
+        SimulatorError: wrong arguments, an unsupported platform, or where TensorFlow is imported
+            already, anything that :func:`load` raises.
+    """
+    check_arguments(count, memory)
+    check_platform()
+    return after_import(
+        "tensorflow", lambda _: load(count, memory, progress, hide_real_gpu=hide_real_gpu)
+    )
