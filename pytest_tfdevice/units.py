@@ -42,7 +42,7 @@ def parse_size(value: str | int | float) -> int:
     match = _SIZE.fullmatch(value)
     if match is None:
         raise SizeError(
-            f"{value!r} is no size: give a number and a unit, such as '16 GiB', '1.5GB' or '512 MiB'"
+            f"{value!r} is no size: give a number and a unit, such as '16 GiB' or '1.5GB'"
         )
     factor = _FACTORS.get(match["unit"].upper())
     if factor is None:

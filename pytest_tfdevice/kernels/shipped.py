@@ -47,7 +47,7 @@ def table_text(version: str) -> str:
             f"there is no kernel table for TensorFlow {version}: this release of pytest-tfdevice "
             f"knows the GPU kernels of TensorFlow {first} to {last}"
         )
-    file = resources.files(__package__).joinpath("tables", f"{minor}.tsv.gz")
+    file = resources.files(__package__).joinpath("tables").joinpath(f"{minor}.tsv.gz")
     return decompress(file.read_bytes())
 
 
