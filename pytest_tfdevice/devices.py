@@ -24,6 +24,8 @@ from pytest_tfdevice.no_gpu import (
     gpu_total_memory,
     needed_libraries,
 )
+from pytest_tfdevice.simulator import loaded
+from pytest_tfdevice.units import format_size
 
 WIDTH = 100
 """Columns of ``describe``."""
@@ -101,6 +103,8 @@ class DeviceReport:
         """
         if self.count < count:
             why = f": {self.cause}" if self.cause else ""
+            if self.count and self.visible is not None:
+                why = f" (CUDA_VISIBLE_DEVICES={self.visible!r})"
             return f"needs {_gpus(count)}, this process has {self.count or 'none'}{why}"
         faults = [_fault(info, memory, compute_capability) for info in self.gpus]
         if faults.count(None) >= count:
@@ -197,6 +201,17 @@ def _visible_devices(tf: Any) -> list[DeviceInfo]:
     return found
 
 
+def gpu_memory() -> dict[str, int]:
+    """Bytes that each GPU has, by short name ("GPU:0"), where known; imports TensorFlow."""
+    import tensorflow as tf
+
+    return {
+        info.device.short: info.memory
+        for info in _visible_devices(tf)
+        if info.device.type == "GPU" and info.memory is not None
+    }
+
+
 def _total(totals: Sequence[int], physical_gpus: list[Any], physical: Any) -> int | None:
     # Where the driver and TensorFlow don't list the same GPUs, their order says nothing.
     if len(totals) != len(physical_gpus):
@@ -219,7 +234,8 @@ def _details(tf: Any, physical: Any) -> tuple[str, tuple[int, int] | None]:
 
 def _simulated_memory() -> int:
     """Bytes of each simulated GPU; 0 where the GPUs aren't simulated."""
-    return 0
+    simulation = loaded()
+    return simulation.memory if simulation is not None else 0
 
 
 def _fault(
@@ -230,7 +246,7 @@ def _fault(
         if info.memory is None:
             return f"how much {name} has isn't known"
         if info.memory < memory:
-            return f"{name} has {_size(info.memory)}"
+            return f"{name} has {format_size(info.memory)}"
     if compute_capability is not None:
         have = info.compute_capability
         if have is None:
@@ -244,7 +260,7 @@ def _fault(
 def _wanted(memory: int | None, compute_capability: tuple[int, int] | None) -> str:
     parts = []
     if memory is not None:
-        parts.append(f"{_size(memory)} of memory")
+        parts.append(f"{format_size(memory)} of memory")
     if compute_capability is not None:
         parts.append("compute capability {}.{}".format(*compute_capability))
     return "with " + " and ".join(parts)
@@ -257,17 +273,10 @@ def _describe_device(info: DeviceInfo) -> str:
     if info.description:
         parts.append(info.description)
     if info.memory is not None:
-        parts.append(_size(info.memory))
+        parts.append(format_size(info.memory))
     if info.compute_capability is not None:
         parts.append("compute capability {}.{}".format(*info.compute_capability))
     return ", ".join(parts)
-
-
-def _size(size: int) -> str:
-    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if size >= scale:
-            return f"{size / scale:.4g} {unit}"
-    return f"{size} bytes"
 
 
 def _gpus(count: int) -> str:

@@ -11,10 +11,13 @@ import ctypes
 import glob
 import importlib.util
 import os
+import platform
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from pytest_tfdevice import versions
 
 CauseKind = Literal[
     "no-tensorflow",
@@ -110,7 +113,8 @@ class Machine:
     ``load`` answers None where a library loads, else the loader's message.
     """
 
-    platform: str = sys.platform
+    system: str = sys.platform
+    processor: str = field(default_factory=platform.machine)
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     load: Callable[[str], str | None] = load_library
     driver: Callable[[], Any] = cuda_driver
@@ -142,7 +146,7 @@ def causes_of_no_gpu(
     if physical:
         return (_hidden_by_program(physical),)
     if not build.is_cuda and not build.is_rocm:
-        return (_cpu_build(build, machine.platform),)
+        return (_cpu_build(build, machine),)
     hidden = _hidden_by_environment(build, machine)
     found = [hidden] if hidden else []
     if build.is_cuda:
@@ -181,18 +185,26 @@ def _hidden_by_program(physical: int) -> Cause:
     )
 
 
-def _cpu_build(build: Build, platform: str) -> Cause:
+def _cpu_build(build: Build, machine: Machine) -> Cause:
     what = f"the installed TensorFlow {build.tensorflow} is built without GPU support"
-    release = ".".join(build.tensorflow.split(".")[:2])
-    if platform == "darwin":
+    count = machine.gpu_count()
+    if count:
+        what += f" (this machine has {_gpus(count)})"
+    if machine.system == "darwin":
         remedy = "On macOS GPUs come with Apple's plugin: pip install tensorflow-metal."
-    elif platform == "win32":
+    elif machine.system == "win32":
         remedy = "TensorFlow has no GPU support on native Windows since 2.11: use WSL2."
+    elif machine.processor in ("aarch64", "arm64"):
+        remedy = "PyPI has no GPU build for aarch64: use NVIDIA's container, or x86-64."
+    elif versions.parse(build.tensorflow) >= (2, 14):
+        remedy = (
+            "Install the build for GPUs: pip uninstall tensorflow-cpu; "
+            f"pip install 'tensorflow[and-cuda]=={build.tensorflow}'."
+        )
     else:
         remedy = (
             "Install the build for GPUs: pip uninstall tensorflow-cpu; "
-            f"pip install 'tensorflow[and-cuda]=={release}.*' (before 2.14: 'tensorflow', "
-            "and CUDA and cuDNN by other means)."
+            f"pip install tensorflow=={build.tensorflow}; with CUDA 11.8 and cuDNN 8.6 beside it."
         )
     return Cause("cpu-build", what, remedy)
 

@@ -71,4 +71,7 @@ def _note(
             f"memory_fraction {asked:g} is not in force on {name}: the limit is still the "
             f"{limit} bytes of the first Session, which asked for {before}; {why}"
         )
-    return None
+    return (
+        f"whether memory_fraction {asked:g} is in force on {name} can't be told: the limit is "
+        f"{limit} bytes, of how many isn't known"
+    )

@@ -11,7 +11,7 @@ from pytest_tfdevice.placement_log import parse, split_output
 
 def user_output(captured: bytes) -> bytes:
     """What is left of one stream without the placement log, byte for byte."""
-    return split_output(_text(captured))[1].encode("utf-8", "surrogateescape")
+    return split_output(captured)[1]
 
 
 def placements_of(stdout: bytes, stderr: bytes) -> tuple[Placement, ...]:
@@ -21,7 +21,7 @@ def placements_of(stdout: bytes, stderr: bytes) -> tuple[Placement, ...]:
     stderr; lines on executed ops go to stderr only.  So stderr, where it has lines, has them all
     in order, and stdout is what remains at other levels.
     """
-    return merge(parse(_text(stderr)), parse(_text(stdout)))
+    return merge(parse(stderr), parse(stdout))
 
 
 def merge(*lists: Iterable[Placement]) -> tuple[Placement, ...]:
@@ -38,7 +38,3 @@ def merge(*lists: Iterable[Placement]) -> tuple[Placement, ...]:
         elif placement.count > known.count:
             found[key] = dataclasses.replace(known, count=placement.count)
     return tuple(found.values())
-
-
-def _text(captured: bytes) -> str:
-    return captured.decode("utf-8", "surrogateescape")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Hashable, Mapping
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Any, Protocol
 
 from pytest_tfdevice.capture.fraction import fraction_notes
 from pytest_tfdevice.capture.session_log import SessionLog
+from pytest_tfdevice.devices import gpu_memory
 from pytest_tfdevice.model import Device, DeviceInfo, Placement
 
 
@@ -60,7 +61,7 @@ def open_logging_session(
     config: Any = None,
     log_device_placement: bool = True,
     *,
-    total_memory: Mapping[str, int] = MappingProxyType({}),
+    total_memory: Mapping[str, int] | None = None,
 ) -> LoggingSession:
     """Opens a ``tf.compat.v1.Session`` that reads its own placement log.
 
@@ -72,8 +73,8 @@ def open_logging_session(
         allow_soft_placement: None for what ``config`` says, True where there is no config.
         config: a ``ConfigProto`` to start from; it isn't changed.
         log_device_placement: False opens a Session of which nothing can be told.
-        total_memory: bytes of each GPU ("GPU:0"), where they are known, to tell the fraction
-            that is in force.
+        total_memory: bytes of each GPU ("GPU:0"), to tell the fraction that is in force;
+            found out where None.
 
     Use it as a Session, in a ``with`` block or with ``close()``.  What it adds:
 
@@ -96,6 +97,8 @@ def open_logging_session(
     proto.log_device_placement = log_device_placement
     if memory_fraction is not None:
         proto.gpu_options.per_process_gpu_memory_fraction = memory_fraction
+    if total_memory is None:
+        total_memory = gpu_memory() if memory_fraction is not None else {}
     made: LoggingSession = _session_class()(target, graph, proto, total_memory)
     return made
 
