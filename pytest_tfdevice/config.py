@@ -140,14 +140,13 @@ def add_options(parser: pytest.Parser) -> None:
     )
 
 
-def _option(
-    parser: pytest.Parser, group: Any, name: str, text: str, **extra: Any
-) -> None:
-    group.addoption(
-        f"--tfdevice-{name}", dest=f"tfdevice_{name}", default=None, help=text, **extra
-    )
-    kind = "linelist" if extra.get("action") == "append" else "string"
-    parser.addini(f"tfdevice_{name}", text, type=kind, default=None)
+def _option(parser: pytest.Parser, group: Any, name: str, text: str, **extra: Any) -> None:
+    group.addoption(f"--tfdevice-{name}", dest=f"tfdevice_{name}", default=None, help=text, **extra)
+    key = f"tfdevice_{name}"
+    if extra.get("action") == "append":
+        parser.addini(key, text, type="linelist", default=None)
+    else:
+        parser.addini(key, text, type="string", default=None)
 
 
 def _switch(parser: pytest.Parser, group: Any, name: str, text: str) -> None:
@@ -172,6 +171,4 @@ def _read(name: str, text: Any, parse: Any) -> Any:
     try:
         return parse(text)
     except (PatternError, SizeError, ValueError) as error:
-        raise pytest.UsageError(
-            f"--tfdevice-{name} (ini: tfdevice_{name}): {error}"
-        ) from None
+        raise pytest.UsageError(f"--tfdevice-{name} (ini: tfdevice_{name}): {error}") from None

@@ -208,9 +208,7 @@ def _rule_mark(
         raise MarkError(f"allow={allow!r} is no list of patterns, such as ['Bincount']")
     # Building the rule checks what is checked there.
     rule = Rule(target, parse_patterns(ops), parse_patterns(allow), strict, min_ratio)
-    return _Mark(
-        frozenset(), None, rule.target, rule.ops, rule.allow, rule.strict, rule.min_ratio
-    )
+    return _Mark(frozenset(), None, rule.target, rule.ops, rule.allow, rule.strict, rule.min_ratio)
 
 
 def _nearest(marks: Sequence[_Mark], argument: str) -> _Mark | None:
@@ -228,9 +226,7 @@ def _merge_rules(name: str, marks: Sequence[_Mark], settings: Settings) -> Rule:
     return Rule(
         target,
         ops=tuple(dict.fromkeys(p for mark in marks for p in mark.ops)),
-        allow=tuple(
-            dict.fromkeys([*(p for mark in marks for p in mark.allow), *settings.allow])
-        ),
+        allow=tuple(dict.fromkeys([*(p for mark in marks for p in mark.allow), *settings.allow])),
         strict=strict.strict if strict is not None else settings.strict,
         min_ratio=ratio.min_ratio if ratio is not None else None,
         marker=" + ".join(dict.fromkeys(mark.text for mark in marks)),
@@ -282,6 +278,4 @@ def _plain_signature(function: Callable[..., Any]) -> str:
         parameter.replace(annotation=inspect.Parameter.empty)
         for parameter in signature.parameters.values()
     ]
-    return str(
-        signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty)
-    )
+    return str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))

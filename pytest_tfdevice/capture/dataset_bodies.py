@@ -16,7 +16,6 @@ from pytest_tfdevice.capture import expansion, private
 from pytest_tfdevice.capture.channels import CHANNELS
 
 
-
 def _has_placed_body(node: Any) -> bool:
     """True for ops whose function the placer is free to place.
 
@@ -161,7 +160,9 @@ def _argument(graph: Any, index: int, arg: Any, carried: Any) -> str:
 
     name = f"argument_{index}"
     if arg.type == tf.resource.as_datatype_enum and carried is not None:
-        dtypes = carried.attr["_handle_dtypes"].list.type if "_handle_dtypes" in carried.attr else ()
+        dtypes = (
+            carried.attr["_handle_dtypes"].list.type if "_handle_dtypes" in carried.attr else ()
+        )
         if len(dtypes) == 1:
             node = _node(graph, name, "VarHandleOp", "^dead")
             node.attr["dtype"].type = dtypes[0]
@@ -186,9 +187,7 @@ def _node(graph: Any, name: str, op: str, *inputs: str, **attrs: Any) -> Any:
     return node
 
 
-def _add_functions(
-    graph: Any, name: str, lookup: Callable[[str], Any], known: set[str]
-) -> None:
+def _add_functions(graph: Any, name: str, lookup: Callable[[str], Any], known: set[str]) -> None:
     definition = lookup(name)
     if definition is None or name in known:
         return

@@ -183,7 +183,9 @@ def _plain_request(device: str) -> DeviceScope | None:
     return DeviceScope(spec) if spec.type is not None else None
 
 
-def _with_opener(request: DeviceScope | None, frames: tuple[stack.Frame, ...]) -> DeviceScope | None:
+def _with_opener(
+    request: DeviceScope | None, frames: tuple[stack.Frame, ...]
+) -> DeviceScope | None:
     source = stack.scope_opener(frames)
     if request is None or source is None:
         return request
@@ -213,7 +215,9 @@ def _outputs(
         shapes = funcgraphs.op_shapes(op)
     elif "_output_shapes" in node.attr:
         shapes = tuple(
-            None if shape.unknown_rank else tuple(d.size if d.size >= 0 else None for d in shape.dim)
+            None
+            if shape.unknown_rank
+            else tuple(d.size if d.size >= 0 else None for d in shape.dim)
             for shape in node.attr["_output_shapes"].list.shape
         )
     if len(shapes) != len(dtypes):

@@ -92,7 +92,10 @@ class SessionPatch:
         metadata: Any,
     ) -> Any:
         names = [sorted(_output_name(key) for key in feeds)]
-        names += [[_output_name(fetch) for fetch in fetches], [_output_name(target) for target in targets]]
+        names += [
+            [_output_name(fetch) for fetch in fetches],
+            [_output_name(target) for target in targets],
+        ]
         if not self._is_new(session, *names):
             result = original(session, options, feeds, fetches, targets, metadata)
             self._on_run(SessionRun(session, None))

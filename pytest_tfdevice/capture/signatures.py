@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from pytest_tfdevice.capture import private
 from pytest_tfdevice.model import ArgSpec, OpSignature
 
 
-@lru_cache(maxsize=None)
+@cache
 def dtype_name(value: Any) -> str:
     """``"float32"`` for ``tf.float32``, its enum number, or its name; references lose ``_ref``."""
     import tensorflow as tf
@@ -19,7 +19,7 @@ def dtype_name(value: Any) -> str:
     return name.removesuffix("_ref")
 
 
-@lru_cache(maxsize=None)
+@cache
 def signature(op_type: str) -> OpSignature | None:
     """What the registry says of ``op_type``; None for a function's name or an unknown type."""
     op_def = private.op_def(op_type)
@@ -43,7 +43,7 @@ def _arg(arg: Any) -> ArgSpec:
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def _type_attrs(op_type: str) -> tuple[str, ...]:
     found = signature(op_type)
     return tuple(n for n, kind in found.attrs if kind == "type") if found else ()
@@ -65,7 +65,9 @@ def call_dtypes(op_type: str, attrs: tuple[Any, ...]) -> tuple[tuple[str, str], 
     return tuple((name, dtype_name(given[name])) for name in wanted if name in given)
 
 
-def tensor_dtypes(op_type: str, attrs: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def tensor_dtypes(
+    op_type: str, attrs: Mapping[str, Any]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Dtypes of a node's inputs and outputs, in order, from its signature and attributes."""
     op_def = private.op_def(op_type)
     if op_def is None:

@@ -13,7 +13,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import FrameType
 
 from pytest_tfdevice.model import SourceLine
@@ -26,7 +26,7 @@ _STDLIB = sysconfig.get_paths()["stdlib"] + os.sep
 _FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "tensorflow_estimator")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _is_third_party(file: str) -> bool:
     return f"{os.sep}site-packages{os.sep}" in file or f"{os.sep}dist-packages{os.sep}" in file
 
@@ -121,7 +121,7 @@ def _with_device(tree: ast.AST) -> Iterator[tuple[int, int, int]]:
 
 
 def _opens_device(call: ast.expr) -> bool:
-    """True for ``tf.device(…)``, ``ops.device(…)``, ``graph.device(…)``, but not ``device(None)``."""
+    """True for ``tf.device(…)``, ``graph.device(…)``; not for ``device(None)``."""
     if not isinstance(call, ast.Call):
         return False
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections import Counter
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ from typing import Any
 
 from pytest_tfdevice.capture import (
     dataset_bodies,
-    devices,
     eager,
     expansion,
     funcgraphs,
@@ -20,7 +20,8 @@ from pytest_tfdevice.capture import (
     signatures,
 )
 from pytest_tfdevice.capture.channels import CHANNELS, is_sentinel
-from pytest_tfdevice.model import DeviceSpec, Placement, Record
+from pytest_tfdevice.devices import visible_devices
+from pytest_tfdevice.model import DeviceSpec, Placement, Record, TensorInfo
 
 
 @dataclass(slots=True)
@@ -99,7 +100,9 @@ class Window:
     def on_session_run(self, run: sessions.SessionRun) -> None:
         self._calls["Session.run"] += 1
         if run.raised:
-            self._notes["a Session run raised an error; TensorFlow gives no placements for it"] = None
+            self._notes["a Session run raised an error; TensorFlow gives no placements for it"] = (
+                None
+            )
         self._session_runs.append(run)
 
     def on_problem(self, what: str) -> None:
@@ -119,7 +122,7 @@ class Window:
         seen = {t: signatures.signature(t) for t in sorted(types)}
         return Record(
             placements=folded,
-            devices=devices.present(),
+            devices=visible_devices(),
             signatures=MappingProxyType({t: s for t, s in seen.items() if s is not None}),
             tensorflow=tf.__version__,
             calls=MappingProxyType(dict(self._calls)),
@@ -165,8 +168,8 @@ class Window:
                     device=graphs.parse_device(node.device),
                     kind="executed",
                     origin="eager",
-                    inputs=tuple(graphs.TensorInfo(d) for d in inputs),
-                    outputs=tuple(graphs.TensorInfo(d) for d in outputs),
+                    inputs=tuple(TensorInfo(d) for d in inputs),
+                    outputs=tuple(TensorInfo(d) for d in outputs),
                     dtypes=key[1],
                     raised=raised,
                 )
@@ -196,9 +199,7 @@ class Window:
                 self._problems[str(error)] = None
                 continue
             found += graphs.GraphReader(
-                written=expansion.Expansion(
-                    lookup(body.function).node_def, body.function, lookup
-                ),
+                written=expansion.Expansion(lookup(body.function).node_def, body.function, lookup),
                 find_op=_find_function_op,
                 lookup=lookup,
                 target=self._target,
@@ -236,7 +237,11 @@ class Window:
         if function not in self._definitions:
             context = private.eager_context()
             try:
-                found = context.get_function_def(function) if private.context_is_initialized(context) else None
+                found = (
+                    context.get_function_def(function)
+                    if private.context_is_initialized(context)
+                    else None
+                )
             except Exception:  # errors_impl.NotFoundError: not, or no longer, registered
                 found = None
             self._definitions[function] = found
@@ -282,17 +287,19 @@ def _find_function_op(function: str | None, name: str) -> Any:
 def _is_eager(written: Any) -> bool:
     """True for the graph of eager ops: each node is named as its type, on a full device name."""
     nodes = [n for n in written.node if n.op not in graphs.PSEUDO_TYPES]
-    return bool(nodes) and all(
-        n.name.split("_pytest_")[0] == n.op and (n.device.startswith("/job:") or not n.device)
-        for n in nodes
-    ) and not any("_user_specified_name" in n.attr for n in written.node)
+    return (
+        bool(nodes)
+        and all(
+            n.name.split("_pytest_")[0] == n.op and (n.device.startswith("/job:") or not n.device)
+            for n in nodes
+        )
+        and not any("_user_specified_name" in n.attr for n in written.node)
+    )
 
 
 def _fold(placements: list[Placement]) -> tuple[Placement, ...]:
     """Exact duplicates become one, in order of first appearance; counts add up for eager ops."""
     counts: dict[Placement, int] = {}
-    import dataclasses
-
     for placement in placements:
         key = dataclasses.replace(placement, count=1)
         if placement.origin == "eager":
