@@ -210,7 +210,7 @@ def _structural(placement: Placement, signature: OpSignature | None) -> Classifi
 def _holds_handles(signature: OpSignature) -> bool:
     """Datasets and iterators hold functions under the same attribute names; they have handles."""
     args = (*signature.inputs, *signature.outputs)
-    return any(arg.dtype in {"string", "variant", "resource"} for arg in args)
+    return any(arg.dtype in {"variant", "resource"} for arg in args)
 
 
 def _host(placement: Placement, signature: OpSignature | None) -> Classified | None:
