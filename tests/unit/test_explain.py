@@ -114,6 +114,13 @@ def test_a_ring_of_colocations_ends() -> None:
     assert why(one, two).code == "unknown"
 
 
+def test_a_large_group_in_which_each_is_tied_to_each_is_searched_once() -> None:
+    names = tuple(f"m{i}" for i in range(200))
+    group = [matmul(CPU, op=name, colocated_with=names) for name in names]
+    group[150] = resize(op="m150", colocated_with=names)
+    assert why(*group).root == "no-kernel"
+
+
 def test_own_missing_kernel_comes_before_colocation_but_not_before_a_request() -> None:
     tied = resize(op="a", colocated_with=("b",))
     assert why(tied, matmul(CPU, "int32", op="b")).code == "no-kernel"

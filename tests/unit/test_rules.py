@@ -184,6 +184,16 @@ def test_in_name_only_is_marked_and_fails_under_strict_only() -> None:
     assert "in name only" in strict.summary
 
 
+def test_strict_does_not_pass_where_it_can_not_be_checked() -> None:
+    strict = rule(strict=True)
+    in_a_graph = verdict(matmul(), rule=strict, kernels=None)
+    assert in_a_graph.outcome == "error"
+    assert "in name only" in in_a_graph.problems[0]
+    assert verdict(matmul(origin="eager"), rule=strict, kernels=None).passed
+    on_cpu = rule(on="CPU", strict=True)
+    assert verdict(matmul(CPU), rule=on_cpu, kernels=None).passed
+
+
 def test_required_operations() -> None:
     assert verdict(matmul(), rule=rule("MatMul", "name:Mat*")).passed
     unseen = verdict(matmul(), rule=rule("Conv2D"))
