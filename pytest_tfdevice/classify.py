@@ -88,6 +88,10 @@ CALL_ATTRIBUTES = frozenset({"f", "then_branch", "else_branch", "branches", "con
 """Attributes that hold a function that the op calls (``functional_ops.cc``).  The function's ops
 are in the record themselves.  The functions of a reduction (``XlaReduce``) have other names."""
 
+FUNCTION_PREFIXES = ("__inference_", "__forward_", "__backward_")
+"""How ``tf.function`` names what it compiles; an op type of that name is a call."""
+
+CALLS = "calls a function, whose operations are judged"
 HOST_DTYPES = {"string": "strings", "variant": "variants"}
 _VALUE_PREFIXES = ("float", "bfloat", "complex", "qint", "quint", "half", "double")
 _BY_TYPE = {op: (kind, why) for kind, why, ops in LISTED for op in ops.split()}
@@ -187,6 +191,8 @@ def _structural(placement: Placement, signature: OpSignature | None) -> Classifi
     kind, why = _BY_TYPE.get(placement.type or "", (None, ""))
     if kind == "structural":
         return Classified(kind, why)
+    if (placement.type or placement.op).startswith(FUNCTION_PREFIXES):
+        return Classified("structural", CALLS)
     if signature is None:
         return None
     if not signature.inputs and not signature.outputs:
@@ -197,14 +203,14 @@ def _structural(placement: Placement, signature: OpSignature | None) -> Classifi
         return Classified("structural", "constant or placeholder")
     for name, attr_type in signature.attrs:
         if attr_type in {"func", "list(func)"} and name in CALL_ATTRIBUTES:
-            return Classified("structural", "calls a function, whose operations are judged")
+            return Classified("structural", CALLS)
     return None
 
 
 def _holds_handles(signature: OpSignature) -> bool:
     """Datasets and iterators hold functions under the same attribute names; they have handles."""
     args = (*signature.inputs, *signature.outputs)
-    return any(arg.dtype in {"string", "variant", "resource"} for arg in args)
+    return any(arg.dtype in {"variant", "resource"} for arg in args)
 
 
 def _host(placement: Placement, signature: OpSignature | None) -> Classified | None:

@@ -9,7 +9,8 @@ share a device (``colocation_graph.cc``), and optimisers may move what was place
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -82,7 +83,15 @@ class Explainer:
         self.record = record
         self.kernels = kernels
         self.target = target
-        self._by_name: dict[str, Placement] | None = None
+        self._by_name: dict[str, Placement] = {}
+        self._calls: dict[str, DeviceScope] = {}
+        self._handles: list[Placement] = []
+        for placement in record.placements:
+            self._by_name.setdefault(placement.op, placement)
+            if placement.origin == "eager" and placement.request is not None:
+                self._calls.setdefault(placement.op, placement.request)
+            if is_variable_handle(self._signature(placement)):
+                self._handles.append(placement)
 
     def reason(self, placement: Placement) -> Reason:
         """See :func:`explain`."""
@@ -90,20 +99,19 @@ class Explainer:
             if in_name_only(placement, self._signature(placement), self.kernels):
                 return self._host_memory(placement)
             raise ValueError(f"{placement.op} is on {placement.device}, which is {self.target}")
-        return self._reason(placement, ())
+        return self._reason(placement)
 
-    def _reason(self, placement: Placement, chain: tuple[str, ...]) -> Reason:
-        """``chain``: names of the ops that led here by colocation, to stop at a ring."""
+    def _reason(self, placement: Placement) -> Reason:
         return (
             self._no_device_known(placement)
             or self._requested(placement)
             or self._absent(placement)
             or self._unit(placement)
             or self._moved(placement)
-            or self._colocated_by_request(placement, chain)
+            or self._colocated_by_request(placement)
             or self._no_kernel(placement)
-            or self._colocated(placement, chain)
-            or self._follows_variable(placement, chain)
+            or self._colocated_by_kernel(placement)
+            or self._follows_variable(placement)
             or self._host_kernel(placement)
             or self._unknown(placement)
         )
@@ -235,42 +243,41 @@ class Explainer:
             return f"make the variable {want}"
         return f'cast {texts} before it, or allow="{_key(placement)}" if it may stay'
 
-    def _colocated_by_request(self, placement: Placement, chain: tuple[str, ...]) -> Reason | None:
-        """A partner that was sent elsewhere decides for the group, whatever the kernels are."""
-        found = self._colocated(placement, chain)
-        return found if found is not None and found.root == "requested-elsewhere" else None
+    def _colocated_by_request(self, placement: Placement) -> Reason | None:
+        """A member that was sent elsewhere decides for its group, whatever the kernels are."""
+        return self._colocated(placement, self._requested)
 
-    def _colocated(self, placement: Placement, chain: tuple[str, ...]) -> Reason | None:
-        for name in placement.colocated_with:
-            if name in chain or name == placement.op:
-                continue
-            partner = self._named(name)
-            if partner is None or partner.device != placement.device:
-                continue
-            cause = self._reason(partner, (*chain, placement.op))
-            if cause.code == "unknown":
-                continue
-            return self._tied(f"tied by colocation to {_title(partner)}", cause)
+    def _colocated_by_kernel(self, placement: Placement) -> Reason | None:
+        return self._colocated(placement, lambda p: self._moved(p) or self._no_kernel(p))
+
+    def _colocated(
+        self, placement: Placement, own_reason: Callable[[Placement], Reason | None]
+    ) -> Reason | None:
+        """The nearest op of the colocation group that has such a reason, and the way to it."""
+        paths: dict[str, tuple[Placement, ...]] = {placement.op: ()}
+        queue = deque([placement])
+        while queue:
+            member = queue.popleft()
+            for name in member.colocated_with:
+                partner = self._by_name.get(name)
+                if name in paths or partner is None or partner.device != placement.device:
+                    continue
+                paths[name] = (*paths[member.op], partner)
+                cause = own_reason(partner)
+                if cause is not None:
+                    return _chained(paths[name], cause)
+                queue.append(partner)
         return None
 
-    def _follows_variable(self, placement: Placement, chain: tuple[str, ...]) -> Reason | None:
+    def _follows_variable(self, placement: Placement) -> Reason | None:
         """Ops that take a variable's handle run where the variable is, without a constraint."""
-        if chain or not uses_variable(self._signature(placement)):
+        if self.kernels is None or not uses_variable(self._signature(placement)):
             return None
-        if self.kernels is None:
-            return None
-        for variable in self.record.placements:
-            signature = self._signature(variable)
+        for variable in self._handles:
             same_dtype = {d for _, d in variable.dtypes} & {d for _, d in placement.dtypes}
-            if (
-                is_variable_handle(signature)
-                and variable.device == placement.device
-                and (same_dtype or not placement.dtypes)
-            ):
-                cause = self._reason(variable, (placement.op,))
-                return self._tied(
-                    f"it runs where its variable is, such as {_title(variable)}", cause
-                )
+            if variable.device == placement.device and (same_dtype or not placement.dtypes):
+                link = f"it runs where its variable is, such as {_title(variable)}"
+                return _tied(link, self._reason(variable))
         return Reason(
             "colocated",
             f"it runs where its variable is: on {placement.device}, from before the test was "
@@ -278,9 +285,6 @@ class Explainer:
             f"make the variable on {self.target}: look at the tf.device where it is made, and at "
             "its dtype",
         )
-
-    def _tied(self, link: str, cause: Reason) -> Reason:
-        return Reason("colocated", f"{link}, there because: {cause.evidence}", cause.mend, cause)
 
     def _host_kernel(self, placement: Placement) -> Reason | None:
         if self.target.type in {None, "CPU"} or not placement.dtypes:
@@ -336,13 +340,6 @@ class Explainer:
             return ()
         return usable(self.kernels, op, self.target.type)
 
-    def _named(self, name: str) -> Placement | None:
-        if self._by_name is None:
-            self._by_name = {}
-            for placement in self.record.placements:
-                self._by_name.setdefault(placement.op, placement)
-        return self._by_name.get(name)
-
     def _present(self) -> tuple[Device, ...] | None:
         """The devices that TensorFlow had; None where the record doesn't say (a log)."""
         if not self.record.devices:
@@ -364,15 +361,23 @@ class Explainer:
         """A function's ops that ask for nothing inherit what the call of the function asked for."""
         if placement.function is None or placement.origin not in {"function", "compiled"}:
             return None
-        for call in self.record.placements:
-            if call.origin == "eager" and call.op == placement.function and call.request:
-                return call.request
-        return None
+        return self._calls.get(placement.function)
 
 
 _SIMULATE = "--tfdevice-simulate"
 _MEND_UNKNOWN = "open tf.device for it to see whether it can be there, or put it in allow="
 _REF_VARIABLES = frozenset({"Variable", "VariableV2"})
+
+
+def _tied(link: str, cause: Reason) -> Reason:
+    return Reason("colocated", f"{link}, there because: {cause.evidence}", cause.mend, cause)
+
+
+def _chained(path: Iterable[Placement], cause: Reason) -> Reason:
+    """``path`` leads to the op that has ``cause``."""
+    for member in reversed(tuple(path)):
+        cause = _tied(f"tied by colocation to {_title(member)}", cause)
+    return cause
 
 
 def _at(scope: DeviceScope | None, placement: Placement | None = None) -> str:

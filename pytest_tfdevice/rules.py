@@ -100,7 +100,10 @@ def judge(
         unused_allow=tuple(p for p in dict.fromkeys(rule.allow) if p not in used),
         missing_ops=tuple(_missing_ops(record, rule)),
         notes=(*record.notes, *_notes(record, rule, judged, counting, in_doubt)),
-        problems=tuple(_problems(record, rule, on_target / max(counting, 1), unknown)),
+        problems=(
+            *_problems(record, rule, on_target / max(counting, 1), unknown),
+            *_unchecked(final, rule, kernels),
+        ),
         judged=tuple(final),
     )
 
@@ -168,6 +171,17 @@ def _problems(record: Record, rule: Rule, share: float, unknown: list[Placement]
     if unknown and (rule.min_ratio is None or share < rule.min_ratio):
         names = ", ".join(p.op for p in unknown[:3]) + (", …" if len(unknown) > 3 else "")
         yield f"TensorFlow doesn't tell where {_operations(len(unknown))} ran: {names}"
+
+
+def _unchecked(judged: Iterable[Judged], rule: Rule, kernels: Kernels | None) -> Iterator[str]:
+    """``strict`` promises that nothing is on the device in name only; kernels tell, for graphs."""
+    if not rule.strict or kernels is not None or rule.target.type == "CPU":
+        return
+    if any(e.counts and e.on_target and e.placement.origin != "eager" for e in judged):
+        yield (
+            f"strict: without a table of this TensorFlow's {rule.target.type or 'GPU'} kernels it "
+            "can't be told which operations are there in name only"
+        )
 
 
 def _notes(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -172,5 +171,5 @@ def _percent(share: float) -> str:
     """``99.3 %``; never rounded up to 100 nor down to 0."""
     if share in (0, 1):
         return f"{share:.0%}".replace("%", " %")
-    tenths = max(1, math.floor(share * 1000))
+    tenths = min(max(round(share * 1000), 1), 999)
     return f"{tenths / 10:g} %"
