@@ -162,6 +162,9 @@ def _switch(parser: pytest.Parser, group: Any, name: str, text: str) -> None:
 
 def _value(config: pytest.Config, name: str) -> Any:
     given = config.getoption(f"tfdevice_{name}", default=None)
+    if given is None:
+        # While plugins are still being loaded, values stand in `known_args_namespace` only.
+        given = getattr(config.known_args_namespace, f"tfdevice_{name}", None)
     return given if given is not None else config.getini(f"tfdevice_{name}")
 
 

@@ -77,7 +77,7 @@ class Pattern:
             return reason == self.glob
         if self.by == "type":
             return placement.type is not None and fnmatch.fnmatchcase(placement.type, self.glob)
-        names = {placement.op, placement.unit if placement.is_unit else None}
+        names = {placement.op, placement.path, placement.unit if placement.is_unit else None}
         return any(name is not None and fnmatch.fnmatchcase(name, self.glob) for name in names)
 
     def __str__(self) -> str:

@@ -39,7 +39,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for line in marker_lines():
         config.addinivalue_line("markers", line)
-    config.stash[_WATCH] = TestWatch(Settings.of(config), config)
+    watch = TestWatch(Settings.of(config))
+    config.stash[_WATCH] = watch
+    config.pluginmanager.register(_Results(watch.results), "tfdevice-results")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -64,7 +66,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Innermost of the wrappers: only the body is watched, and xfail sees the failure."""
-    __tracebackhide__ = True
     with item.config.stash[_WATCH].watching(item) as found:
         item.stash[_WATCHED] = found
         result = yield
@@ -86,14 +87,21 @@ def pytest_runtest_makereport(
     return report
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    data = getattr(report, "tfdevice", None)
-    if data is not None:
-        _results.append(TestResult.from_json(data))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     from pytest_tfdevice.reports.terminal import write_summary
 
-    write_summary(terminalreporter, _results)
+    write_summary(terminalreporter, config.stash[_WATCH].results)
+
+
+class _Results:
+    """Gathers results from the reports, which also come from the workers of pytest-xdist."""
+
+    def __init__(self, results: list[TestResult]) -> None:
+        self._results = results
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        data = getattr(report, "tfdevice", None)
+        if data is not None:
+            self._results.append(TestResult.from_json(data))

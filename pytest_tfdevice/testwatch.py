@@ -46,7 +46,6 @@ class TestWatch:
     __test__ = False
 
     settings: Settings
-    config: pytest.Config
     results: list[TestResult] = field(default_factory=list)
 
     def plan(self, item: pytest.Item) -> Plan:
@@ -111,9 +110,7 @@ class TestWatch:
         rules = [rule for rule in rules if rule.marker != _ENFORCE or record_has_gpu(record)]
         kernels = gpu_kernels() if rules else None
         verdicts = tuple(
-            judge(
-                record, rule, kernels, lambda p: hook.pytest_tfdevice_classify(placement=p)
-            )
+            judge(record, rule, kernels, lambda p: hook.pytest_tfdevice_classify(placement=p))
             for rule in rules
         )
         return Watched(

@@ -160,9 +160,7 @@ def _argument(graph: Any, index: int, arg: Any, carried: Any) -> str:
 
     name = f"argument_{index}"
     if arg.type == tf.resource.as_datatype_enum and carried is not None:
-        dtypes = (
-            carried.attr["_handle_dtypes"].list.type if "_handle_dtypes" in carried.attr else ()
-        )
+        dtypes = list(carried.attr["_handle_dtypes"].list.type)
         if len(dtypes) == 1:
             node = _node(graph, name, "VarHandleOp", "^dead")
             node.attr["dtype"].type = dtypes[0]
@@ -178,7 +176,8 @@ def _argument(graph: Any, index: int, arg: Any, carried: Any) -> str:
 
 
 def _node(graph: Any, name: str, op: str, *inputs: str, **attrs: Any) -> Any:
-    node = graph.node.add(name=name, op=op, input=inputs)
+    node = graph.node.add(name=name, op=op)
+    node.input.extend(inputs)
     for key, value in attrs.items():
         if isinstance(value, int):
             node.attr[key].i = value

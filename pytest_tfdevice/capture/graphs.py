@@ -1,8 +1,8 @@
 """Graphs that TensorFlow ran → placements.
 
-A graph comes in two states: as it was written (which device each node asked for, dtypes, colocation)
-and as it ran (where each node is).  Names are those of the written graph where the node is still
-there; nodes that an optimiser folded away did not run and are not listed.
+A graph comes in two states: as it was written (which device each node asked for, dtypes,
+colocation) and as it ran (where each node is).  Nodes that an optimiser folded away did not run and
+are not listed.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -135,8 +136,8 @@ class Window:
         found: dict[Any, set[str]] = {}
         for graph in self._graphs:
             if _is_eager(graph.written):
-                for node in graph.ran.node:
-                    key = (node.op, signatures.node_dtypes(node.op, node.attr))
+                for op_type, node in _eager_nodes(graph):
+                    key = (op_type, signatures.node_dtypes(op_type, node.attr))
                     found.setdefault(key, set()).add(node.device)
         return found
 
@@ -154,23 +155,21 @@ class Window:
         """Eager ops that no callback told of: they raised, or ran in a thread without a window."""
         raised = any(is_sentinel(node) for node in graph.ran.node)
         found = []
-        for node in graph.ran.node:
-            key = (node.op, signatures.node_dtypes(node.op, node.attr))
-            if node.op in graphs.PSEUDO_TYPES or is_sentinel(node) or node.op == "_EagerConst":
+        for op_type, node in _eager_nodes(graph):
+            dtypes = signatures.node_dtypes(op_type, node.attr)
+            if (op_type, dtypes) in mine and not raised:
                 continue
-            if key in mine and not raised:
-                continue
-            inputs, outputs = signatures.tensor_dtypes(node.op, node.attr)
+            inputs, outputs = signatures.tensor_dtypes(op_type, node.attr)
             found.append(
                 Placement(
-                    op=node.op,
-                    type=node.op,
+                    op=op_type,
+                    type=op_type,
                     device=graphs.parse_device(node.device),
                     kind="executed",
                     origin="eager",
                     inputs=tuple(TensorInfo(d) for d in inputs),
                     outputs=tuple(TensorInfo(d) for d in outputs),
-                    dtypes=key[1],
+                    dtypes=dtypes,
                     raised=raised,
                 )
             )
@@ -295,6 +294,15 @@ def _is_eager(written: Any) -> bool:
         )
         and not any("_user_specified_name" in n.attr for n in written.node)
     )
+
+
+def _eager_nodes(graph: _FunctionGraph) -> Iterator[tuple[str, Any]]:
+    """The ops of an eager graph with the type that was asked for: oneDNN renames some."""
+    asked = {node.name: node.op for node in graph.written.node}
+    for node in graph.ran.node:
+        if node.op in graphs.PSEUDO_TYPES or node.op == "_EagerConst" or is_sentinel(node):
+            continue
+        yield asked.get(node.name, node.op), node
 
 
 def _fold(placements: list[Placement]) -> tuple[Placement, ...]:

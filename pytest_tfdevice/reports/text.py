@@ -32,13 +32,13 @@ class Group:
 
 def failure(verdict: Verdict, record: Record) -> str:
     """Why a test fails: the conclusion, then each group of offenders, then what else to know."""
-    return "\n".join([escape(verdict.summary), *details(verdict, record)])
+    return "\n".join([*_wrapped(verdict.summary, "", "  "), *details(verdict, record)])
 
 
 def details(verdict: Verdict, record: Record) -> list[str]:
     """All but the conclusion."""
     lines = [f"  judged by {escape(cut(verdict.rule.marker, 60))}; {environment(record)}"]
-    for problem in verdict.problems:
+    for problem in verdict.problems if verdict.outcome != "error" else ():
         lines += _wrapped(f"! {problem}", "  ")
     groups = grouped(verdict.offenders)
     for group in groups[:MAX_GROUPS]:
