@@ -81,8 +81,11 @@ def op_frames(op: Any) -> tuple[Frame, ...]:
 
 
 def op_shapes(op: Any) -> tuple[tuple[int | None, ...] | None, ...]:
-    """Shapes of a graph op's outputs."""
-    return tuple(_dims(tensor.shape) for tensor in op.outputs)
+    """Shapes of a graph op's outputs; empty where TensorFlow has dismantled the graph (2.12)."""
+    try:
+        return tuple(_dims(tensor.shape) for tensor in op.outputs)
+    except AttributeError:
+        return ()
 
 
 def _dims(shape: Any) -> tuple[int | None, ...] | None:

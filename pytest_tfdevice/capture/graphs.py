@@ -7,6 +7,7 @@ are not listed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -28,8 +29,12 @@ PSEUDO_TYPES = frozenset(
 )
 """Arguments and results of a graph, and the seams between its partitions: no ops."""
 
-_MKL = "_Mkl"
-"""oneDNN renames the type of an op on CPUs; users know the type that it had."""
+_MKL = re.compile(r"^_Mkl(?:Native|Eager)?(?=[A-Z])")
+
+
+def plain_type(op_type: str) -> str:
+    """``"MatMul"`` for ``"_MklMatMul"``: oneDNN renames op types on CPUs (2.12 to 2.21)."""
+    return _MKL.sub("", op_type)
 
 
 @dataclass(frozen=True)
@@ -67,8 +72,8 @@ class GraphReader:
         written = self.written.find(node.name)
         device = parse_device(node.device)
         op_type = node.op
-        if op_type.startswith(_MKL):
-            op_type = written.node.op if written is not None else op_type.removeprefix(_MKL)
+        if _MKL.match(op_type):
+            op_type = written.node.op if written is not None else plain_type(op_type)
         described = written.node if written is not None and written.node.op == op_type else node
         inputs, outputs = signatures.tensor_dtypes(op_type, described.attr)
         op = self._python_op(written)

@@ -297,12 +297,11 @@ def _is_eager(written: Any) -> bool:
 
 
 def _eager_nodes(graph: _FunctionGraph) -> Iterator[tuple[str, Any]]:
-    """The ops of an eager graph with the type that was asked for: oneDNN renames some."""
-    asked = {node.name: node.op for node in graph.written.node}
+    """The ops of an eager graph, with the type that was asked for."""
     for node in graph.ran.node:
         if node.op in graphs.PSEUDO_TYPES or node.op == "_EagerConst" or is_sentinel(node):
             continue
-        yield asked.get(node.name, node.op), node
+        yield graphs.plain_type(node.op), node
 
 
 def _fold(placements: list[Placement]) -> tuple[Placement, ...]:
