@@ -43,6 +43,7 @@ _HEADER = re.compile(
 _PLACER = re.compile(r"placer\.cc:[0-9]+\] \Z")
 _HALF_DEVICE = re.compile(r"/(?:j|jo|job|job:[^\s]*)?\Z")
 _HALF_ENDS = ("/", "/j", "/jo", "/job")
+_PADDING = " \t=\\"  # what stands before a wrap: blanks, quoted-printable's "=", a shell's "\"
 
 
 class Seen:
@@ -153,7 +154,7 @@ class Reader:
 
     def _across(self, line: str, result: Scan, ended: bool) -> Found | None:
         """A record that began on the line before, where a wrap tore it."""
-        tail = self._tail[-MAX_TAIL:]
+        tail = self._tail[-MAX_TAIL:].rstrip(_PADDING)
         if not tail:
             return None
         if result.orphan is not None:
@@ -236,6 +237,7 @@ class Reader:
 
 def _is_open(tail: str) -> bool:
     """True where ``tail`` ends inside a record, before or within its device."""
+    tail = tail.rstrip(_PADDING)
     if tail.endswith(_HALF_ENDS) or "/job:" in tail[-160:]:
         return _HALF_DEVICE.search(tail[-160:]) is not None
     rest = tail.rstrip(NAME_CHARS)
