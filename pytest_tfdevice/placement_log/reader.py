@@ -107,7 +107,9 @@ class Reader:
             for line in lines:
                 yield from self._line(line, whole=not long)
             if part != "piece":
-                yield from self._line(last, ended=part == "line", whole=not long)
+                # Whatever stands behind the last digit, a tag too, shows that the index is whole.
+                ended = part == "line" or not text[-1:].isdigit()
+                yield from self._line(last, ended, whole=not long)
                 rest, long = "", False
                 continue
             found = scan(last, ended=False, whole=False).found
@@ -173,7 +175,7 @@ class Reader:
         return None
 
     def _remember(self, line: str, done: int, torn: bool) -> None:
-        if torn and self._open and self._wraps < MAX_WRAPS and " " not in line:
+        if torn and self._open and self._wraps < MAX_WRAPS:
             self._tail = (self._tail + line)[-MAX_TAIL:]
             self._wraps += 1
         else:
