@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
+from itertools import zip_longest
 
 from pytest_tfdevice.model import Device, DeviceError, Placement
 from pytest_tfdevice.placement_log.shapes import MAX_RECORD, NAME_CHARS, NOTHING, Found, Scan, scan
@@ -135,18 +136,21 @@ class Reader:
         found = list(result.found)
         across = self._across(line, result, ended)
         if across is not None:
-            if found and found[0].start == 0:
+            if found and _starts_line(line, found[0]):
                 del found[0]  # It is the end of ``across``: only part of its name.
             found.insert(0, across)
         done = 0
-        for record in found:
+        for record, following in zip_longest(found, found[1:]):
+            if _is_cut_index(record, following):
+                done = record.end
+                continue
             if record is not across:
                 lead = line[done : record.start]
                 done = record.end
+                if not lead.strip(NAME_CHARS) and self._is_rest_of_fragment(lead, record):
+                    continue
                 if lead:
                     self._note_fragment(lead, record)
-                elif self._is_rest_of_fragment(record):
-                    continue
             placement = self._accept(record)
             if placement is not None:
                 yield placement
@@ -161,7 +165,7 @@ class Reader:
             return None
         if result.orphan is not None:
             glues: tuple[str, ...] = ("", " ")
-        elif self._open and (not result.found or result.found[0].start == 0):
+        elif self._open and (not result.found or _starts_line(line, result.found[0])):
             glues = ("",)
         else:
             return None
@@ -190,10 +194,10 @@ class Reader:
             lead = lead[: header.start()]
         elif record.shape != "executed":
             return
-        if lead and len(lead) <= MAX_TAIL and lead[0].isalnum() and not lead.strip(NAME_CHARS):
+        if lead and len(lead) <= MAX_TAIL and not lead.strip(NAME_CHARS):
             self._fragment = lead
 
-    def _is_rest_of_fragment(self, record: Found) -> bool:
+    def _is_rest_of_fragment(self, lead: str, record: Found) -> bool:
         """True for the end of a torn record, which names an operation that isn't there.
 
         The whole record is known: TensorFlow prints each one twice.  Where it doesn't (E2), the
@@ -201,7 +205,7 @@ class Reader:
         """
         if not self._fragment or record.shape != "typed":
             return False
-        op, self._fragment = self._fragment + record.op, ""
+        op, self._fragment = self._fragment + lead + record.op, ""
         return op == record.type or self._key(record, op) in self._seen
 
     def _accept(self, record: Found) -> Placement | None:
@@ -235,6 +239,21 @@ class Reader:
                 self._devices.clear()
             known = self._devices[record.device] = (device, device.canonical)
         return f"{op}\0{record.type or ''}\0{known[1]}\0{record.kind}"
+
+
+def _starts_line(line: str, record: Found) -> bool:
+    """True where nothing precedes ``record`` but what could be more of its name."""
+    return not line[: record.start].strip(NAME_CHARS)
+
+
+def _is_cut_index(record: Found, following: Found | None) -> bool:
+    """True for "…/device:GPU:1" over which "…/device:GPU:12" of the same node was pasted."""
+    return (
+        following is not None
+        and (record.op, record.type) == (following.op, following.type)
+        and record.device != following.device
+        and following.device.startswith(record.device)
+    )
 
 
 def _is_open(tail: str) -> bool:

@@ -100,8 +100,21 @@ def test_prefix_is_no_part_of_the_name(prefix: str, header: str) -> None:
 
 @pytest.mark.parametrize(
     "suffix",
-    ["\n", "\r\n", "\r", "\x1b[0m\n", "[0m\n", '\\n",\n', "<br/>", "</pre>", " \n", "'\n", " |\n"]
-    + ["2026-12-01 12:04:58.2: I other.cc:1] x\n", "I0000 00:00:1.2  1 other.cc:1] x\n"],
+    [
+        "\n",
+        "\r\n",
+        "\r",
+        " \n",
+        "'\n",
+        " |\n",
+        "\x1b[0m\n",
+        "[0m\n",
+        '\\n",\n',
+        "<br/>",
+        "</pre>",
+        "2026-12-01 12:04:58.2: I other.cc:1] x\n",
+        "I0000 00:00:1.2  1 other.cc:1] x\n",
+    ],
 )
 @pytest.mark.parametrize("index", [0, 1, 10])
 def test_suffix_is_no_part_of_the_device(suffix: str, index: int) -> None:
