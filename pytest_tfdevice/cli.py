@@ -212,7 +212,7 @@ WRITERS: dict[str, Callable[[Iterable[Row]], None]] = {
 
 
 def _devices(args: argparse.Namespace) -> int:
-    print(importlib.import_module("pytest_tfdevice.devices").describe())
+    print(importlib.import_module("pytest_tfdevice.devices").find_devices().describe())
     return 0
 
 

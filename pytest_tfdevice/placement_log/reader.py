@@ -21,8 +21,11 @@ from pytest_tfdevice.model import Device, DeviceError, Placement
 from pytest_tfdevice.placement_log.shapes import MAX_RECORD, NAME_CHARS, NOTHING, Found, Scan, scan
 from pytest_tfdevice.placement_log.text import clean, decode, split_lines
 
-DISTINCT = 1 << 17
+DISTINCT = 1 << 18
 """Duplicates are recognised at least this many distinct records apart."""
+
+RECENT = 1024
+"""How many records are kept as text, to know them again without parsing."""
 
 MAX_TAIL = 2048
 """How much of a torn record is remembered, in characters."""
@@ -93,6 +96,7 @@ class Reader:
         self._open = False  # the tail may go on in a line that names no device
         self._wraps = 0
         self._fragment = ""  # the start of a name that a pasted line cut off
+        self._recent: set[str] = set()  # records that were the whole end of a line
         self._typed = False  # a typed record came: this is TensorFlow 0.12 or later
         self._mapping = False  # a device mapping came: a Session logs its placements
 
@@ -101,9 +105,13 @@ class Reader:
         rest = ""  # of a line that is longer than a block
         long = False
         for text, part in split_lines(decode(chunks)):
-            if part == "line" and "job" not in text and not self._open and not long:
-                self._pass(text)
-                continue
+            if part == "line" and not self._open and not long:
+                if "job" not in text:
+                    self._pass(text)
+                    continue
+                if self._is_repeated(text):
+                    self._tail = ""
+                    continue
             *lines, last = clean(rest + text)
             for line in lines:
                 yield from self._line(line, whole=not long)
@@ -128,6 +136,13 @@ class Reader:
         self._tail = line
         self._open = _is_open(line)
         self._wraps = 0
+
+    def _is_repeated(self, line: str) -> bool:
+        """True for a record that came before: TensorFlow prints each one twice."""
+        if self._fragment:
+            return False
+        header = _HEADER.match(line)
+        return line[line.find("] ", header.end()) + 2 if header else 0 :] in self._recent
 
     def _line(self, line: str, ended: bool = True, whole: bool = True) -> Iterator[Placement]:
         if not line or line.isspace():
@@ -156,7 +171,17 @@ class Reader:
                 yield placement
         if " -> " in line:
             self._mapping = True
+        if across is None and len(found) == 1 and ended:
+            self._keep(found[0], line)
         self._remember(line, done, torn=across is None and not found)
+
+    def _keep(self, record: Found, line: str) -> None:
+        text = line[record.start :]
+        # Whether an untyped one counts depends on what came before it.
+        if record.end == len(line) and len(text) <= MAX_TAIL and record.shape != "untyped-bare":
+            if len(self._recent) >= RECENT:
+                self._recent.clear()
+            self._recent.add(text)
 
     def _across(self, line: str, result: Scan, ended: bool) -> Found | None:
         """A record that began on the line before, where a wrap tore it."""
@@ -250,6 +275,7 @@ def _is_cut_index(record: Found, following: Found | None) -> bool:
     """True for "…/device:GPU:1" over which "…/device:GPU:12" of the same node was pasted."""
     return (
         following is not None
+        and record.shape == "typed"
         and (record.op, record.type) == (following.op, following.type)
         and record.device != following.device
         and following.device.startswith(record.device)

@@ -141,7 +141,8 @@ def test_simulator_commands_are_called(name: str, monkeypatch: pytest.MonkeyPatc
 
 def test_devices_are_described(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     devices = types.ModuleType("devices")
-    devices.describe = lambda: "one GPU"  # type: ignore[attr-defined]
+    report = types.SimpleNamespace(describe=lambda: "one GPU")
+    devices.find_devices = lambda: report  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "pytest_tfdevice.devices", devices)
     assert main(["devices"]) == 0
     assert capsys.readouterr().out == "one GPU\n"
