@@ -59,6 +59,8 @@ class Build:
     tensorflow: str
     git_version: str
     compiler: str
+    source: str
+    """``source_hash()`` of then."""
     seconds: float
     """How long the compiler took."""
 
@@ -141,7 +143,14 @@ def _compile(install: TensorFlowInstall, compiler: Compiler, library: Path) -> B
         if not output.exists():
             raise SimulatorError(f"the C++ compiler {compiler} said nothing and wrote no library")
         output.chmod(0o700)
-        build = Build(library, install.version, install.git_version, str(compiler), seconds)
+        build = Build(
+            library=library,
+            tensorflow=install.version,
+            git_version=install.git_version,
+            compiler=str(compiler),
+            source=source_hash(),
+            seconds=round(seconds, 1),
+        )
         facts = {**asdict(build), "library": library.name}
         description = output.with_suffix(".json")
         description.write_text(json.dumps(facts, indent=1) + "\n")
