@@ -26,6 +26,9 @@ Progress = Callable[[str], object]
 NATIVE = Path(__file__).parent / "native"
 SOURCE = NATIVE / "simulated_gpu.cc"
 
+_DESCRIPTION_FORMAT = 2
+"""Goes up with every change to :class:`Build`, so that releases don't misread each other's."""
+
 
 @dataclass(frozen=True, slots=True)
 class TensorFlowInstall:
@@ -81,6 +84,7 @@ def source_hash() -> str:
 def library_path(install: TensorFlowInstall, compiler: Compiler) -> Path:
     """Where the library for this TensorFlow and compiler is, or would be."""
     facts: Sequence[Any] = (
+        _DESCRIPTION_FORMAT,
         install.version,
         install.git_version,
         install.cxx11_abi,
