@@ -165,9 +165,10 @@ def read_kernel(data: bytes) -> table.KernelEntry:
 def read_constraint(data: bytes) -> tuple[str, list[str]]:
     """A ``KernelDef.AttrConstraint``: the attribute and the values that it may have."""
     fields = dict(read_message(data))
+    attr = fields[1].decode()
     [(kind, listed)] = read_message(fields[2])
     if kind != 1:
-        raise ValueError(f"a kernel's constraint on {fields[1]!r} is no list")
+        raise ValueError(f"a kernel's constraint on {attr!r} is no list")
     values: list[str] = []
     for field, value in read_message(listed):
         if field == 2:
@@ -178,7 +179,9 @@ def read_constraint(data: bytes) -> tuple[str, list[str]]:
         while at < len(value):
             number, at = read_varint(value, at)
             values.append(as_text(number - (1 << 64) if number >> 63 else number))
-    return fields[1].decode(), values
+    if any(value.startswith("dtype_") for value in values):
+        raise ValueError(f"kernels/dtypes.py doesn't know a dtype of {attr!r}: {values}")
+    return attr, values
 
 
 # --- tables ---------------------------------------------------------------------------------
