@@ -171,31 +171,31 @@ class _LoggingMixin:
 
     def partial_run_setup(self, fetches: Any, feeds: Any = None) -> Any:
         base: Any = super()
-        with self.log.run(None):
+        with self.log.prepare():
             return base.partial_run_setup(fetches, feeds)
 
     def partial_run(self, handle: Any, fetches: Any, feed_dict: Any = None) -> Any:
         base: Any = super()
-        with self.log.run(_signature(fetches, feed_dict)):
+        with self.log.run(_signature(fetches, feed_dict, handle), extends=False):
             return base.partial_run(handle, fetches, feed_dict)
 
     def make_callable(
         self, fetches: Any, feed_list: Any = None, accept_options: bool = False
     ) -> Callable[..., Any]:
         base: Any = super()
-        with self.log.run(None):
+        with self.log.prepare():
             function = base.make_callable(fetches, feed_list, accept_options)
-        signature = _signature(fetches, dict.fromkeys(feed_list or (), None), "callable")
+        signature = object()  # each callable is one of its own
 
         @functools.wraps(function)
         def logged(*args: Any, **kwargs: Any) -> Any:
-            with self.log.run(signature):
+            with self.log.run(signature, extends=False):
                 return function(*args, **kwargs)
 
         return logged
 
 
-def _signature(fetches: Any, feed_dict: Any, kind: str = "run") -> Hashable | None:
+def _signature(fetches: Any, feed_dict: Any, kind: Hashable = "run") -> Hashable | None:
     """A key that is the same for runs that need the same part of the graph; None for none such."""
     import tensorflow as tf
 

@@ -58,9 +58,24 @@ class SessionLog:
         """How often the graph had grown between runs, so that all of it was placed again."""
 
     @contextlib.contextmanager
-    def run(self, signature: Hashable | None) -> Iterator[None]:
+    def prepare(self) -> Iterator[None]:
+        """Brackets what hands the graph to TensorFlow and runs nothing (making a callable).
+
+        Whether TensorFlow places the graph then, or at the next run, is its own affair.
+        """
+        capture = OutputCapture(user_output)
+        try:
+            with capture:
+                yield
+        finally:
+            with self._lock:
+                self._add(capture)
+
+    @contextlib.contextmanager
+    def run(self, signature: Hashable | None, *, extends: bool = True) -> Iterator[None]:
         """Brackets one run; ``signature`` names its fetches and feeds, None where it can't.
 
+        ``extends``: the run is sure to hand TensorFlow what the graph has grown by.
         Where the run raises, what it printed is kept and given back all the same.
         """
         version = self._version()
@@ -82,7 +97,10 @@ class SessionLog:
                 self._add(capture)
                 if not raised:
                     self._ran = True
-                    self._finished(version, names, signature)
+                    if grown:
+                        self._grown(version, names, extends)
+                    if signature is not None:
+                        self._seen.add(signature)
 
     def _add(self, capture: OutputCapture) -> None:
         self._placements = merge(self._placements, placements_of(capture.stdout, capture.stderr))
@@ -94,15 +112,15 @@ class SessionLog:
                 self._text.append(text)
                 self._text_size += len(text)
 
-    def _finished(self, version: int, names: set[str], signature: Hashable | None) -> None:
-        if version != self._logged_version:
-            self.growths += self._logged_version >= 0
-            self._logged_version = version
-            missing = names - {p.op for p in self._placements}
-            if missing and self._placements:
-                self._problems[_incomplete(missing)] = None
-        if signature is not None:
-            self._seen.add(signature)
+    def _grown(self, version: int, names: set[str], sure: bool) -> None:
+        """The graph as it was at ``version`` has been told; if ``sure``, it should have been."""
+        missing = names - {p.op for p in self._placements}
+        if version == self._logged_version or (missing and not sure):
+            return  # a run inside this one (some callables are such) was first, or it told nothing
+        self.growths += self._logged_version >= 0
+        self._logged_version = version
+        if missing and self._placements:
+            self._problems[_incomplete(missing)] = None
 
     @property
     def placements(self) -> tuple[Placement, ...]:

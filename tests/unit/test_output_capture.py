@@ -313,7 +313,7 @@ def test_under_every_capture_mode_of_pytest(mode: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [
             sys.executable,
-            *["-m", "pytest", "-p", "no:cacheprovider", "-q"],
+            *["-m", "pytest", "-p", "no:cacheprovider", "-p", "no:tfdevice", "-q"],
             f"--capture={mode}",
             str(tmp_path),
         ],

@@ -1,0 +1,92 @@
+"""Runs a script in a process of its own and brings back the facts that it found.
+
+One import of TensorFlow costs seconds, so a script makes many checks and stores them in ``facts``,
+a dict that comes back as JSON; the tests then assert one fact each.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PRELUDE = """
+import json, os, sys
+facts = {}
+def have_simulated(count=1, memory="1 GiB"):
+    from pytest_tfdevice import simulator
+    try:
+        simulator.load(count, memory)
+    except simulator.SimulatorError as error:       # no compiler, another platform
+        facts["simulated"] = False
+        facts["not_simulated"] = str(error)
+    else:
+        facts["simulated"] = True
+"""
+
+EPILOGUE = """
+with open(sys.argv[1], "w") as file:
+    json.dump(facts, file)
+"""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a script stored, and what reached its descriptors 1 and 2."""
+
+    found: dict[str, Any]
+    stdout: str
+    stderr: str
+
+    def __getitem__(self, name: str) -> Any:
+        return self.found[name]
+
+
+def needs_tensorflow() -> None:
+    """Skips the module that calls it where TensorFlow isn't installed."""
+    if importlib.util.find_spec("tensorflow") is None:
+        pytest.skip("needs TensorFlow", allow_module_level=True)
+
+
+def run(
+    script: str,
+    *,
+    level: int = 0,
+    unbuffered: bool = False,
+    env: Mapping[str, str | None] | None = None,
+) -> Facts:
+    """Runs prelude and ``script``; ``level`` is TF_CPP_MIN_LOG_LEVEL; a None in ``env`` unsets."""
+    settings: dict[str, str | None] = dict(os.environ)
+    settings |= {
+        "PYTHONPATH": str(ROOT),
+        "TF_CPP_MIN_LOG_LEVEL": str(level),
+        "PYTHONUNBUFFERED": "1" if unbuffered else None,
+        "CUDA_VISIBLE_DEVICES": None,
+        **(env or {}),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        answer = Path(folder) / "facts.json"
+        done = subprocess.run(
+            [sys.executable, "-c", PRELUDE + textwrap.dedent(script) + EPILOGUE, str(answer)],
+            env={name: value for name, value in settings.items() if value is not None},
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        return Facts(json.loads(answer.read_text()), done.stdout, done.stderr)
