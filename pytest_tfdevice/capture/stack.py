@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from types import FrameType
 
+from pytest_tfdevice.capture import private
 from pytest_tfdevice.model import SourceLine
 
 Frame = tuple[str, int, str]
@@ -73,10 +74,24 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
+def line_of(frame: FrameType | None) -> SourceLine | None:
+    """The line that a frame stands at."""
+    if frame is None:
+        return None
+    return SourceLine(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
+def _written(frame: Frame) -> Frame:
+    """Where a line was written: AutoGraph runs a copy of the user's code from a temporary file."""
+    if not os.path.basename(frame[0]).startswith("__autograph_generated_file"):
+        return frame
+    return private.autograph_origin(frame[0], frame[1]) or frame
+
+
 def user_line(frames: Iterable[Frame]) -> SourceLine | None:
     """The user's line in a stack: innermost outside installed packages, else innermost in one."""
     fallback: Frame | None = None
-    for frame in frames:
+    for frame in map(_written, frames):
         if _is_plumbing(frame[0]):
             continue
         if not _is_third_party(frame[0]):
@@ -87,7 +102,7 @@ def user_line(frames: Iterable[Frame]) -> SourceLine | None:
 
 def scope_opener(frames: Iterable[Frame]) -> SourceLine | None:
     """The line of the ``with tf.device(…)`` that was in force, or None where none is to be seen."""
-    for file, line, function in frames:
+    for file, line, function in map(_written, frames):
         if file.startswith(_OWN):
             continue
         opened = max(
