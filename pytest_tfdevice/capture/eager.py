@@ -10,6 +10,7 @@ from typing import Any
 from pytest_tfdevice.capture import signatures, stack
 from pytest_tfdevice.capture.channels import RanOp
 from pytest_tfdevice.capture.graphs import parse_device, parse_request
+from pytest_tfdevice.capture.interception import FAILED_OP
 from pytest_tfdevice.model import (
     Device,
     DeviceScope,
@@ -70,8 +71,20 @@ class EagerLog:
         self.raised: dict[tuple[str, str], RaisedOp] = {}
 
     def add(self, op: RanOp) -> None:
-        """One op that ran; must be called from within its callback, for the stack."""
-        frame = sys._getframe(1)
+        """One op that ran; must be called from within its callback, for the stack.
+
+        An asynchronous op may turn out to have failed when its result is looked at.
+        """
+        try:
+            self._add(op, sys._getframe(1))
+        except Exception as error:
+            failed = FAILED_OP.search(str(error))
+            if failed is None:
+                raise
+            if failed["type"] == op.type:  # else it was not run: an earlier one had failed
+                self.add_raised(op.type, failed["device"], op.scope)
+
+    def _add(self, op: RanOp, frame: Any) -> None:
         scope = op.scope
         tensors = [t for t in op.outputs or () if hasattr(t, "backing_device")]
         given = [t for t in op.inputs or () if hasattr(t, "dtype")]
@@ -84,7 +97,7 @@ class EagerLog:
             backing=tuple(t.backing_device for t in tensors),
             handle_device=_handle_device(given),
             scope=scope,
-            source=stack.line_of(stack.user_frame(frame)),
+            source=stack.running_line(frame),
             in_py_function=op.in_py_function,
         )
         known = self.ops.get(key)
@@ -102,7 +115,7 @@ class EagerLog:
         """One op that raised; must be called from where that becomes an exception."""
         frame = sys._getframe(1)
         raised = RaisedOp(
-            op_type, device, scope, stack.line_of(stack.user_frame(frame)),
+            op_type, device, scope, stack.running_line(frame),
             stack.live_frames(frame) if scope else (),
         )  # fmt: skip
         self.raised.setdefault((op_type, device), raised)

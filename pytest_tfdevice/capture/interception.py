@@ -18,7 +18,10 @@ from typing import Any
 
 from pytest_tfdevice.capture import private
 
-_WRAPPED = re.compile(r"\{\{function_node __wrapped__(?P<type>\w+?)_device_(?P<device>[^}\s]+)\}\}")
+FAILED_OP = re.compile(
+    r"\{\{function_node __wrapped__(?P<type>\w+?)_device_(?P<device>[^}\s]+)\}\}"
+)
+"""In the message of an eager op's error: which op it was, and where it ran (2.12 to 2.21)."""
 
 
 class Interception:
@@ -117,7 +120,7 @@ class Interception:
             self._local.py_functions -= 1
 
     def _raise(self, original: Any, error: Any, name: Any) -> Any:
-        found = _WRAPPED.search(str(getattr(error, "message", "")))
+        found = FAILED_OP.search(str(getattr(error, "message", "")))
         if found is not None and not self._is_own():
             self._on_op_raised(found["type"], found["device"])
         return original(error, name)

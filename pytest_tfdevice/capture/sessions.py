@@ -195,7 +195,7 @@ class SessionPatch:
 
 
 def _user_line() -> SourceLine | None:
-    return stack.line_of(stack.user_frame(sys._getframe(1)))
+    return stack.running_line(sys._getframe(1))
 
 
 class _Truthy:

@@ -67,18 +67,16 @@ def live_frames(frame: FrameType | None, limit: int = 80) -> tuple[Frame, ...]:
     return tuple(found)
 
 
-def user_frame(frame: FrameType | None) -> FrameType | None:
-    """The innermost running frame of the user's own code."""
-    while frame is not None and _is_plumbing(frame.f_code.co_filename):
+def running_line(frame: FrameType | None) -> SourceLine | None:
+    """The line that the innermost running frame of the user's own code stands at."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not _is_plumbing(file):
+            found = _written((file, frame.f_lineno, frame.f_code.co_name))
+            if found[0] == file or not _is_plumbing(found[0]):
+                return SourceLine(*found)
         frame = frame.f_back
-    return frame
-
-
-def line_of(frame: FrameType | None) -> SourceLine | None:
-    """The line that a frame stands at."""
-    if frame is None:
-        return None
-    return SourceLine(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+    return None
 
 
 def _written(frame: Frame) -> Frame:

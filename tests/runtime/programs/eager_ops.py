@@ -6,11 +6,11 @@ import pathlib
 import threading
 import warnings
 
-from telling import fact, facts, record, tell
+from telling import fact, facts, record, simulate, tell
 
-from pytest_tfdevice import simulator, watch
+from pytest_tfdevice import watch
 
-simulator.load()
+simulate()
 
 import tensorflow as tf  # noqa: E402
 from tensorflow.python.eager import context as tf_context  # noqa: E402

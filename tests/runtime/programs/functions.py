@@ -4,11 +4,11 @@ import contextlib
 import gc
 import threading
 
-from telling import fact, record, tell
+from telling import fact, record, simulate, tell
 
-from pytest_tfdevice import simulator, watch
+from pytest_tfdevice import watch
 
-simulator.load()
+simulate()
 
 import tensorflow as tf  # noqa: E402
 
@@ -442,9 +442,9 @@ def saved_model():
     tf.saved_model.save(net, "net", signatures=net.__call__)
     loaded = tf.saved_model.load("net")
     with watch() as w:
-        loaded(x)
+        loaded(x)  # call of loaded
     with watch() as by_signature:
-        loaded.signatures["serving_default"](tf.constant(x.numpy()))
+        loaded.signatures["serving_default"](tf.constant(x.numpy()))  # signature of loaded
     return {"call": record(w), "signature": record(by_signature)}
 
 

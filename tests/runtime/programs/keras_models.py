@@ -1,15 +1,16 @@
 """Keras: fit as it comes and uncompiled, a layer on the CPU, training loops, mixed precision."""
 
-from telling import fact, record, tell
+from telling import fact, facts, record, simulate, tell
 
-from pytest_tfdevice import simulator, watch
+from pytest_tfdevice import watch
 
-simulator.load()
+simulate()
 
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 keras = tf.keras
+facts["keras"] = int(getattr(keras, "__version__", "2").split(".")[0])
 inputs = np.random.rand(32, 8).astype("float32")
 labels = np.random.rand(32, 1).astype("float32")
 

@@ -3,11 +3,11 @@
 import contextlib
 import threading
 
-from telling import fact, facts, record, tell
+from telling import fact, facts, record, simulate, tell
 
-from pytest_tfdevice import simulator, watch
+from pytest_tfdevice import watch
 
-simulator.load()
+simulate()
 
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
@@ -268,7 +268,7 @@ def frozen():
     with graph.as_default():
         tf.graph_util.import_graph_def(source.as_graph_def(), name="net")
     with watch() as w, v1.Session(graph=graph) as session:
-        session.run("net/out:0", {"net/a:0": data})
+        session.run("net/out:0", {"net/a:0": data})  # run of frozen
     return record(w)
 
 

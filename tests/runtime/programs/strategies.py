@@ -1,10 +1,10 @@
 """MirroredStrategy on two simulated GPUs."""
 
-from telling import fact, facts, record, tell, verdict
+from telling import fact, facts, record, simulate, tell, verdict
 
-from pytest_tfdevice import simulator, watch
+from pytest_tfdevice import watch
 
-simulator.load(count=2)
+simulate(count=2)
 
 import tensorflow as tf  # noqa: E402
 
@@ -48,7 +48,7 @@ def mirrored_run():
 @fact
 def eager_reduce_of_strategy():
     def replica(b):
-        return tf.math.sinh(b)
+        return tf.math.sinh(b)  # eager replica op
 
     with watch() as w:
         each = strategy.run(replica, (x,))

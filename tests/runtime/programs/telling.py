@@ -26,6 +26,18 @@ def fact(function: Callable[[], Any]) -> Callable[[], Any]:
     return function
 
 
+def simulate(count: int = 1) -> None:
+    """Loads simulated GPUs, before TensorFlow is imported; ends the program where it can't be."""
+    from pytest_tfdevice import simulator
+
+    try:
+        simulator.load(count, "4 GiB")
+    except simulator.SimulatorError as error:  # no compiler, another platform
+        facts["not simulated"] = str(error)
+        tell()
+        sys.exit(0)
+
+
 def tell() -> None:
     """Writes the facts to the file that the test named."""
     with open(sys.argv[1], "w") as file:
