@@ -21,6 +21,7 @@ _BRANCH_NAMES = {
     "then_branch": ("then",),
     "else_branch": ("else",),
 }
+_COMPOSED = "/unary_ops_composition"
 _MAX_DEPTH = 24
 
 
@@ -71,8 +72,11 @@ class Expansion:
         self._add(nodes, self._prefix, function, "", 0)
 
     def find(self, name: str) -> Requested | None:
-        """The node that became ``name``; None for one that an optimiser made."""
-        return self._nodes.get(plain_name(name))
+        """The node that became ``name``; None for one that an optimiser made.
+
+        Of a row of ops that became one, under a name made of the last one's, the last.
+        """
+        return self._nodes.get(plain_name(name.removesuffix(_COMPOSED)))
 
     def __iter__(self) -> Iterator[tuple[str, Requested]]:
         return iter(self._nodes.items())

@@ -158,6 +158,21 @@ def several_between_calls():
 
 
 @fact
+def composed():
+    """Ops in a row that an optimiser makes one of, which it names after the last."""
+
+    @tf.function
+    def f(a):
+        with tf.device("/CPU:0"):  # pin of row
+            b = tf.math.tanh(tf.math.sinh(tf.math.cosh(a)))  # row
+        return tf.linalg.matmul(b, b)
+
+    with watch() as w:
+        f(x)
+    return record(w)
+
+
+@fact
 def gradient():
     @tf.function
     def f(a):
