@@ -43,6 +43,13 @@ def _lookup(module: str, path: str, purpose: str) -> Any:
     return found
 
 
+def _module(name: str, purpose: str, *paths: str) -> Any:
+    """A module, once each of its attributes ``paths`` has been looked up."""
+    for path in paths:
+        _lookup(name, path, purpose)
+    return importlib.import_module(name)
+
+
 def _attribute(owner: Any, path: str, purpose: str, label: str) -> Any:
     """The attribute ``path`` (dotted) of an object that messages call ``label``."""
     try:
@@ -227,6 +234,7 @@ def set_c_logging(context: Any, enabled: bool) -> None:
 # --- watching --------------------------------------------------------------------------------
 
 _EAGER = "tensorflow.python.eager.context"
+_EXECUTE = "tensorflow.python.eager.execute"
 _OPS = "tensorflow.python.framework.ops"
 
 
@@ -242,6 +250,7 @@ def check_context() -> None:
         ("add_op_callback", "to see eager ops"),
         ("remove_op_callback", "to stop watching eager ops"),
         ("device_name", "to know the tf.device scope in force"),
+        ("op_callbacks", "to see eager ops of every thread"),
     ):
         _lookup(_EAGER, f"Context.{name}", purpose)
 
@@ -279,9 +288,7 @@ def session_config() -> Any:
 
 def execute_with_callbacks() -> Callable[..., Any]:
     """The eager executor that calls op callbacks.  Seen on 2.12 to 2.21."""
-    found: Callable[..., Any] = _lookup(
-        "tensorflow.python.eager.execute", "execute_with_callbacks", "to see eager ops"
-    )
+    found: Callable[..., Any] = _lookup(_EXECUTE, "execute_with_callbacks", "to see eager ops")
     return found
 
 
@@ -291,9 +298,7 @@ def use_callbacks(executor: bool | Callable[..., Any]) -> None:
     ``op_callbacks.add_op_callback`` does the same, but only when called in eager mode, and its
     removal switches the callbacks of every other thread off (2.12 to 2.21).
     """
-    module = importlib.import_module("tensorflow.python.eager.execute")
-    for name in ("execute", "quick_execute", "execute_with_callbacks"):
-        _lookup("tensorflow.python.eager.execute", name, "to see eager ops")
+    module = _module(_EXECUTE, "to see eager ops", "quick_execute", "execute_with_callbacks")
     if isinstance(executor, bool):
         executor = module.execute_with_callbacks if executor else module.quick_execute
     module.__dict__["execute"] = executor
@@ -301,8 +306,7 @@ def use_callbacks(executor: bool | Callable[..., Any]) -> None:
 
 def executes_with_callbacks() -> bool:
     """True while the eager executor calls op callbacks."""
-    module = importlib.import_module("tensorflow.python.eager.execute")
-    _lookup("tensorflow.python.eager.execute", "quick_execute", "to see eager ops")
+    module = _module(_EXECUTE, "to see eager ops", "execute", "quick_execute")
     return bool(module.execute is not module.quick_execute)
 
 
@@ -321,8 +325,7 @@ def op_errors() -> Any:
     """The module whose ``raise_from_not_ok_status(error, name)`` raises for each eager op that
     failed.  Seen on 2.12 to 2.21."""
     purpose = "to see eager ops that raise"
-    _lookup(_OPS, "raise_from_not_ok_status", purpose)
-    return importlib.import_module(_OPS)
+    return _module(_OPS, purpose, "raise_from_not_ok_status")
 
 
 def functions_of(graph: Any) -> tuple[Any, ...]:
@@ -365,25 +368,27 @@ def op_def(op_type: str) -> Any:
 
 def session_class() -> Any:
     """``BaseSession``: what every ``tf.compat.v1`` Session in the process is made of."""
-    found = _lookup("tensorflow.python.client.session", "BaseSession", "to watch v1 Sessions")
-    for name in ("_call_tf_sessionrun", "_make_callable_from_options", "_call_tf_sessionprun"):
-        _lookup("tensorflow.python.client.session", f"BaseSession.{name}", "to watch v1 Sessions")
-    _lookup("tensorflow.python.client.session", "BaseSession._Callable", "to watch v1 callables")
-    return found
+    methods = (
+        "_call_tf_sessionrun",
+        "_call_tf_sessionprun",
+        "_make_callable_from_options",
+        "_Callable.__call__",
+    )
+    paths = [f"BaseSession.{name}" for name in methods]
+    return _module("tensorflow.python.client.session", "to watch v1 Sessions", *paths).BaseSession
 
 
 def session_buffers() -> Any:
     """The binding's functions for ``RunOptions`` and ``RunMetadata`` buffers."""
-    module = importlib.import_module("tensorflow.python.client.pywrap_tf_session")
-    for name in (
+    return _module(
+        "tensorflow.python.client.pywrap_tf_session",
+        "to watch v1 Sessions",
         "TF_NewBuffer",
         "TF_NewBufferFromString",
         "TF_GetBuffer",
         "TF_DeleteBuffer",
         "TF_OperationName",
-    ):
-        _lookup("tensorflow.python.client.pywrap_tf_session", name, "to watch v1 Sessions")
-    return module
+    )
 
 
 def tracing_graphs() -> bool:
@@ -411,6 +416,7 @@ def probe() -> list[str]:
         lambda: _lookup("tensorflow.python.eager.executor", "new_executor", "to run an op"),
         lambda: _lookup(_EAGER, "Context.config", "to ask the placer"),
         executes_with_callbacks,
+        execute_with_callbacks,
         py_function_registry,
         op_errors,
         func_graph_class,

@@ -10,7 +10,7 @@ needs_tensorflow()
 
 @pytest.fixture(scope="module")
 def told() -> Told:
-    return run_program("functions")
+    return Told(run_program("functions").found | run_program("control_flow").found)
 
 
 @pytest.mark.parametrize("record", ["cold", "warm"])
