@@ -23,7 +23,6 @@ NAMES = [
     (CONTEXT, "Context.export_run_metadata"),
     (CONTEXT, "Context.clear_kernel_cache"),
     (CONTEXT, "Context.get_function_def"),
-    (CONTEXT, "Context.add_op_callback"),
     (CONTEXT, "Context.device_name"),
     (CONTEXT, "Context.config"),
     (CONTEXT, "Context.op_callbacks"),
