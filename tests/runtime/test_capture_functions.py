@@ -138,6 +138,12 @@ def test_a_call_under_a_scope_inside_a_function(told: Told) -> None:
     assert (found["request"], found["opened"]) == ("CPU:0", "scope of inner call")
 
 
+def test_what_an_optimiser_moved_is_told_from_what_was_placed(told: Told) -> None:
+    """``pin_to_host_optimization``, which the program switches on."""
+    reasons = {o["reason"] for o in told["pin_to_host"]["verdict"]["offenders"]}
+    assert reasons == {"moved"}
+
+
 def test_functions_of_one_name_keep_apart(told: Told) -> None:
     found = told.all("same_name", type="Acosh")
     assert sorted((op["device"], op["request"]) for op in found) == [
