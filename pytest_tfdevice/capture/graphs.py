@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_tfdevice.capture import expansion, funcgraphs, signatures, stack
@@ -71,7 +70,7 @@ class GraphReader:
     lookup: Callable[[str], Any]
     target: DeviceSpec
     origin: Origin
-    calls: Mapping[str | None, Called] = MappingProxyType({})
+    calls: Mapping[str | None, Called] = field(default_factory=dict)
 
     def read(self, nodes: Iterable[Any]) -> Iterator[Placement]:
         """The placements of ``nodes`` as they ran, compiled units followed by what is in them."""
