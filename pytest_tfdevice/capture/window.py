@@ -67,8 +67,8 @@ class Window:
     def open(self) -> None:
         """Begins to watch."""
         funcgraphs.FUNC_GRAPHS.forget_absent()
-        _OPEN.append(self)
         CHANNELS.open(self)
+        _OPEN.append(self)
 
     def close(self) -> Record:
         """Ends the watch and gives what was seen."""

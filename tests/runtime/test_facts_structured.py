@@ -48,6 +48,19 @@ def test_the_probe_leaves_nothing_behind(names: Told) -> None:
     assert names["missing after"] == []
 
 
+def test_a_window_that_cannot_open_says_why(names: Told) -> None:
+    assert "has no tensorflow.python.ops.script_ops.FuncRegistry" in names["half open"]["message"]
+
+
+def test_a_window_that_cannot_open_changes_nothing(names: Told) -> None:
+    left = names["half open"]["left"]
+    assert left == {"executor": False, "session": False, "collection": False}
+
+
+def test_the_next_window_opens(names: Told) -> None:
+    assert names["half open"]["next"] == ["Sin"]
+
+
 # ------------------------------------------------------------------------------- kernel registry
 
 
