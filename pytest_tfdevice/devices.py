@@ -201,6 +201,13 @@ def _visible_devices(tf: Any) -> list[DeviceInfo]:
     return found
 
 
+def visible_devices() -> tuple[DeviceInfo, ...]:
+    """The devices that TensorFlow, which is imported, has or will have; none is initialised."""
+    import tensorflow as tf
+
+    return tuple(_visible_devices(tf))
+
+
 def gpu_memory() -> dict[str, int]:
     """Bytes that each GPU has, by short name ("GPU:0"), where known; imports TensorFlow."""
     import tensorflow as tf

@@ -14,9 +14,12 @@ from types import MappingProxyType
 from typing import Literal
 
 _FIELD = re.compile(
-    r"(?:job:(?P<job>[A-Za-z0-9_.\-]+)|replica:(?P<replica>\d+|\*)|task:(?P<task>\d+|\*)"
-    r"|(?:device:)?(?P<type>[A-Za-z][A-Za-z0-9_\-]*)(?::(?P<index>\d+|\*))?)"
+    r"(?:job:(?P<job>[A-Za-z0-9_.\-]+)|replica:(?P<replica>\d{1,9}|\*)|task:(?P<task>\d{1,9}|\*)"
+    r"|(?:device:)?(?P<type>[A-Za-z][A-Za-z0-9_\-]*)(?::(?P<index>\d{1,9}|\*))?)"
 )
+
+_INLINED = re.compile(r"(?:(?<=^)|(?<=/))(?:(?:Stateful)?PartitionedCall(?:_\d+)?|_\d+)/")
+"""Parts of a name that stand for the call of a function, or number a lowered branch."""
 
 
 class DeviceError(ValueError):
@@ -235,9 +238,16 @@ class Placement:
     placed_on: Device | None = None
 
     @property
+    def path(self) -> str:
+        """The name without what inlining and lowering add: ``"model/dense/MatMul"`` of
+        ``"StatefulPartitionedCall/model/dense/MatMul"``, ``"while/body/Relu"`` of
+        ``"while/body/_17/Relu"``."""
+        return _INLINED.sub("", self.op)
+
+    @property
     def scope(self) -> str:
-        """The name up to its last part: ``"model/dense"`` of ``"model/dense/MatMul"``."""
-        return self.op.rpartition("/")[0]
+        """The path up to its last part: ``"model/dense"`` of ``"model/dense/MatMul"``."""
+        return self.path.rpartition("/")[0]
 
     @property
     def is_unit(self) -> bool:
@@ -330,8 +340,12 @@ class Record:
         return tuple(p for p in self.placements if p.type and fnmatch.fnmatchcase(p.type, pattern))
 
     def named(self, pattern: str) -> tuple[Placement, ...]:
-        """Placements whose name matches a shell pattern ("block1/*")."""
-        return tuple(p for p in self.placements if fnmatch.fnmatchcase(p.op, pattern))
+        """Placements whose name, or path, matches a shell pattern ("block1/*")."""
+        return tuple(
+            p
+            for p in self.placements
+            if fnmatch.fnmatchcase(p.op, pattern) or fnmatch.fnmatchcase(p.path, pattern)
+        )
 
     def __iter__(self) -> Iterator[Placement]:
         return iter(self.placements)

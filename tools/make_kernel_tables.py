@@ -34,9 +34,9 @@ sys.path.insert(0, str(ROOT))
 from pytest_tfdevice.kernels import dtypes, table  # noqa: E402
 
 TABLES = ROOT / "pytest_tfdevice" / "kernels" / "tables"
-PINS = ("2.12.1", "2.13.1", "2.14.1", "2.15.1", "2.16.2", "2.17.1", "2.18.1", "2.19.1") + (
-    "2.20.0",
-    "2.21.0",
+PINS = (
+    *("2.12.1", "2.13.1", "2.14.1", "2.15.1", "2.16.2"),
+    *("2.17.1", "2.18.1", "2.19.1", "2.20.0", "2.21.0"),
 )
 """The last patch release of each supported minor version."""
 
@@ -60,7 +60,7 @@ TEST_OPS = ("DevicePlacementOp", "SleepOp")
 class _Buffer(ctypes.Structure):
     """``TF_Buffer`` of TensorFlow's C API."""
 
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("data", ctypes.c_void_p),
         ("length", ctypes.c_size_t),
         ("deallocator", ctypes.c_void_p),
@@ -99,8 +99,7 @@ def kernels_of_wheel(wheel: Path) -> list[table.KernelEntry]:
                     archive.extract(name, folder)
         done = subprocess.run(
             [sys.executable, __file__, "--dump", folder],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
             check=False,
         )
@@ -166,9 +165,10 @@ def read_kernel(data: bytes) -> table.KernelEntry:
 def read_constraint(data: bytes) -> tuple[str, list[str]]:
     """A ``KernelDef.AttrConstraint``: the attribute and the values that it may have."""
     fields = dict(read_message(data))
+    attr = fields[1].decode()
     [(kind, listed)] = read_message(fields[2])
     if kind != 1:
-        raise ValueError(f"a kernel's constraint on {fields[1]!r} is no list")
+        raise ValueError(f"a kernel's constraint on {attr!r} is no list")
     values: list[str] = []
     for field, value in read_message(listed):
         if field == 2:
@@ -179,7 +179,9 @@ def read_constraint(data: bytes) -> tuple[str, list[str]]:
         while at < len(value):
             number, at = read_varint(value, at)
             values.append(as_text(number - (1 << 64) if number >> 63 else number))
-    return fields[1].decode(), values
+    if any(value.startswith("dtype_") for value in values):
+        raise ValueError(f"kernels/dtypes.py doesn't know a dtype of {attr!r}: {values}")
+    return attr, values
 
 
 # --- tables ---------------------------------------------------------------------------------

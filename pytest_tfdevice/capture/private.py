@@ -12,7 +12,7 @@ import functools
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -221,3 +221,129 @@ def set_c_logging(context: Any, enabled: bool) -> None:
         delete_status(status)
     if code:
         raise RuntimeError(f"TensorFlow refused to switch placement logging (code {code})")
+
+
+# --- watching --------------------------------------------------------------------------------
+
+_EAGER = "tensorflow.python.eager.context"
+
+
+def check_context() -> None:
+    """Probes the methods of the eager context that the capture calls."""
+    for name, purpose in (
+        ("ensure_initialized", "to start watching when TensorFlow starts"),
+        ("enable_graph_collection", "to see what is inside functions"),
+        ("disable_graph_collection", "to stop watching"),
+        ("export_run_metadata", "to read the graphs that ran"),
+        ("clear_kernel_cache", "to see inside functions that ran before"),
+        ("get_function_def", "to see inside compiled functions"),
+        ("add_op_callback", "to see eager ops"),
+        ("remove_op_callback", "to stop watching eager ops"),
+        ("device_name", "to know the tf.device scope in force"),
+    ):
+        _lookup(_EAGER, f"Context.{name}", purpose)
+
+
+def eager_mode() -> Any:
+    """A context manager that runs ops eagerly whatever graph is being built."""
+    return _lookup(_EAGER, "eager_mode", "to run an op of its own")()
+
+
+def session_config() -> Any:
+    """A copy of the ``ConfigProto`` that describes the eager context's devices."""
+    _lookup(_EAGER, "Context.config", "to ask the placer")
+    config = eager_context().config
+    copy = type(config)()
+    copy.CopyFrom(config)
+    return copy
+
+
+def use_callbacks(on: bool) -> None:
+    """Makes the eager executor call op callbacks, or not.
+
+    ``op_callbacks.add_op_callback`` does the same, but only when called in eager mode, and its
+    removal switches the callbacks of every other thread off (2.12 to 2.21).
+    """
+    module = importlib.import_module("tensorflow.python.eager.execute")
+    for name in ("execute", "quick_execute", "execute_with_callbacks"):
+        _lookup("tensorflow.python.eager.execute", name, "to see eager ops")
+    module.__dict__["execute"] = module.execute_with_callbacks if on else module.quick_execute
+
+
+def executes_with_callbacks() -> bool:
+    """True while the eager executor calls op callbacks."""
+    module = importlib.import_module("tensorflow.python.eager.execute")
+    _lookup("tensorflow.python.eager.execute", "execute_with_callbacks", "to see eager ops")
+    return bool(module.execute is module.execute_with_callbacks)
+
+
+def func_graph_class() -> Any:
+    """``FuncGraph``: the Python side of a function, which keeps source lines and shapes."""
+    return _lookup("tensorflow.python.framework.func_graph", "FuncGraph", "to name source lines")
+
+
+def op_def(op_type: str) -> Any:
+    """The ``OpDef`` of a registered op type, or None for a type that isn't registered."""
+    get = _lookup("tensorflow.python.framework.op_def_registry", "get", "to know an op's signature")
+    return get(op_type)
+
+
+def session_class() -> Any:
+    """``BaseSession``: what every ``tf.compat.v1`` Session in the process is made of."""
+    found = _lookup("tensorflow.python.client.session", "BaseSession", "to watch v1 Sessions")
+    for name in ("_call_tf_sessionrun", "_make_callable_from_options", "_call_tf_sessionprun"):
+        _lookup("tensorflow.python.client.session", f"BaseSession.{name}", "to watch v1 Sessions")
+    _lookup("tensorflow.python.client.session", "BaseSession._Callable", "to watch v1 callables")
+    return found
+
+
+def session_buffers() -> Any:
+    """The binding's functions for ``RunOptions`` and ``RunMetadata`` buffers."""
+    module = importlib.import_module("tensorflow.python.client.pywrap_tf_session")
+    for name in (
+        "TF_NewBuffer",
+        "TF_NewBufferFromString",
+        "TF_GetBuffer",
+        "TF_DeleteBuffer",
+        "TF_OperationName",
+    ):
+        _lookup("tensorflow.python.client.pywrap_tf_session", name, "to watch v1 Sessions")
+    return module
+
+
+def tracing_graphs() -> bool:
+    """True while the user's own ``tf.summary.trace_on(graph=True)`` collects graphs."""
+    state = _lookup("tensorflow.python.ops.summary_ops_v2", "__dict__", "to leave tf.summary alone")
+    trace = state.get("_current_trace_context")
+    return bool(trace is not None and getattr(trace, "graph", False))
+
+
+def probe() -> list[str]:
+    """Tries every name; what is missing, one message each.  Initialises no device."""
+    checks: tuple[Callable[[], object], ...] = (
+        registered_kernels,
+        eager_context_exists,
+        lambda: context_is_initialized(eager_context()),
+        lambda: log_flag(eager_context()),
+        lambda: _attribute(
+            eager_context(), "_thread_local_data.function_call_options", "to log", "Context"
+        ),
+        lambda: _attribute(eager_context(), "reinitialize_physical_devices", "to add", "Context"),
+        c_library,
+        check_context,
+        eager_mode,
+        lambda: _lookup(_EAGER, "Context.config", "to ask the placer"),
+        executes_with_callbacks,
+        func_graph_class,
+        lambda: op_def("MatMul"),
+        session_class,
+        session_buffers,
+        tracing_graphs,
+    )
+    missing = []
+    for check in checks:
+        try:
+            check()
+        except MissingPrivate as error:
+            missing.append(str(error))
+    return missing

@@ -16,7 +16,7 @@ DTYPE_NAMES = MappingProxyType(
                 *("int64", "bool", "qint8", "quint8", "qint32", "bfloat16", "qint16", "quint16"),
                 *("uint16", "complex128", "float16", "resource", "variant", "uint32", "uint64"),
                 *("float8_e5m2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e4m3b11fnuz"),
-                *("float8_e5m2fnuz", "int4", "uint4", "int2", "uint2"),
+                *("float8_e5m2fnuz", "int4", "uint4", "int2", "uint2", "float4_e2m1fn"),
             ),
             start=1,
         )

@@ -15,22 +15,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
+from itertools import zip_longest
 
 from pytest_tfdevice.model import Device, DeviceError, Placement
 from pytest_tfdevice.placement_log.shapes import MAX_RECORD, NAME_CHARS, NOTHING, Found, Scan, scan
 from pytest_tfdevice.placement_log.text import clean, decode, split_lines
 
-DISTINCT = 1 << 17
+DISTINCT = 1 << 18
 """Duplicates are recognised at least this many distinct records apart."""
+
+RECENT = 1024
+"""How many records are kept as text, to know them again without parsing."""
 
 MAX_TAIL = 2048
 """How much of a torn record is remembered, in characters."""
 
 MAX_DEVICES = 4096
 """How many spellings of devices are kept parsed."""
-
-MAX_WRAPS = 4
-"""Over how many line ends a record may be wrapped."""
 
 TERMINAL = 72
 """The narrowest terminal whose wrapping is recognised inside a name, in columns."""
@@ -90,8 +91,8 @@ class Reader:
         self._devices: dict[str, tuple[Device, str]] = {}
         self._tail = ""  # what the last line holds behind its last record
         self._open = False  # the tail may go on in a line that names no device
-        self._wraps = 0
         self._fragment = ""  # the start of a name that a pasted line cut off
+        self._recent: set[str] = set()  # records that were the whole end of a line
         self._typed = False  # a typed record came: this is TensorFlow 0.12 or later
         self._mapping = False  # a device mapping came: a Session logs its placements
 
@@ -100,14 +101,20 @@ class Reader:
         rest = ""  # of a line that is longer than a block
         long = False
         for text, part in split_lines(decode(chunks)):
-            if part == "line" and "job" not in text and not self._open and not long:
-                self._pass(text)
-                continue
+            if part == "line" and not self._open and not long:
+                if "job" not in text:
+                    self._pass(text)
+                    continue
+                if self._is_repeated(text):
+                    self._tail = ""
+                    continue
             *lines, last = clean(rest + text)
             for line in lines:
                 yield from self._line(line, whole=not long)
             if part != "piece":
-                yield from self._line(last, ended=part == "line", whole=not long)
+                # Whatever stands behind the last digit, a tag too, shows that the index is whole.
+                ended = part == "line" or not text[-1:].isdigit()
+                yield from self._line(last, ended, whole=not long)
                 rest, long = "", False
                 continue
             found = scan(last, ended=False, whole=False).found
@@ -124,7 +131,13 @@ class Reader:
             self._mapping = True
         self._tail = line
         self._open = _is_open(line)
-        self._wraps = 0
+
+    def _is_repeated(self, line: str) -> bool:
+        """True for a record that came before: TensorFlow prints each one twice."""
+        if self._fragment:
+            return False
+        header = _HEADER.match(line)
+        return line[line.find("] ", header.end()) + 2 if header else 0 :] in self._recent
 
     def _line(self, line: str, ended: bool = True, whole: bool = True) -> Iterator[Placement]:
         if not line or line.isspace():
@@ -133,24 +146,37 @@ class Reader:
         found = list(result.found)
         across = self._across(line, result, ended)
         if across is not None:
-            if found and found[0].start == 0:
+            if found and _starts_line(line, found[0]):
                 del found[0]  # It is the end of ``across``: only part of its name.
             found.insert(0, across)
         done = 0
-        for record in found:
+        for record, following in zip_longest(found, found[1:]):
+            if _is_cut_index(record, following):
+                done = record.end
+                continue
             if record is not across:
                 lead = line[done : record.start]
                 done = record.end
+                if not lead.strip(NAME_CHARS) and self._is_rest_of_fragment(lead, record):
+                    continue
                 if lead:
                     self._note_fragment(lead, record)
-                elif self._is_rest_of_fragment(record):
-                    continue
             placement = self._accept(record)
             if placement is not None:
                 yield placement
         if " -> " in line:
             self._mapping = True
+        if across is None and len(found) == 1 and ended:
+            self._keep(found[0], line)
         self._remember(line, done, torn=across is None and not found)
+
+    def _keep(self, record: Found, line: str) -> None:
+        text = line[record.start :]
+        # Whether an untyped one counts depends on what came before it.
+        if record.end == len(line) and len(text) <= MAX_TAIL and record.shape != "untyped-bare":
+            if len(self._recent) >= RECENT:
+                self._recent.clear()
+            self._recent.add(text)
 
     def _across(self, line: str, result: Scan, ended: bool) -> Found | None:
         """A record that began on the line before, where a wrap tore it."""
@@ -159,7 +185,7 @@ class Reader:
             return None
         if result.orphan is not None:
             glues: tuple[str, ...] = ("", " ")
-        elif self._open and (not result.found or result.found[0].start == 0):
+        elif self._open and (not result.found or _starts_line(line, result.found[0])):
             glues = ("",)
         else:
             return None
@@ -173,12 +199,10 @@ class Reader:
         return None
 
     def _remember(self, line: str, done: int, torn: bool) -> None:
-        if torn and self._open and self._wraps < MAX_WRAPS and " " not in line:
+        if torn and self._open:
             self._tail = (self._tail + line)[-MAX_TAIL:]
-            self._wraps += 1
         else:
             self._tail = line[done:]
-            self._wraps = 0
         self._open = _is_open(self._tail)
 
     def _note_fragment(self, lead: str, record: Found) -> None:
@@ -188,10 +212,10 @@ class Reader:
             lead = lead[: header.start()]
         elif record.shape != "executed":
             return
-        if lead and len(lead) <= MAX_TAIL and lead[0].isalnum() and not lead.strip(NAME_CHARS):
+        if lead and len(lead) <= MAX_TAIL and not lead.strip(NAME_CHARS):
             self._fragment = lead
 
-    def _is_rest_of_fragment(self, record: Found) -> bool:
+    def _is_rest_of_fragment(self, lead: str, record: Found) -> bool:
         """True for the end of a torn record, which names an operation that isn't there.
 
         The whole record is known: TensorFlow prints each one twice.  Where it doesn't (E2), the
@@ -199,7 +223,7 @@ class Reader:
         """
         if not self._fragment or record.shape != "typed":
             return False
-        op, self._fragment = self._fragment + record.op, ""
+        op, self._fragment = self._fragment + lead + record.op, ""
         return op == record.type or self._key(record, op) in self._seen
 
     def _accept(self, record: Found) -> Placement | None:
@@ -233,6 +257,22 @@ class Reader:
                 self._devices.clear()
             known = self._devices[record.device] = (device, device.canonical)
         return f"{op}\0{record.type or ''}\0{known[1]}\0{record.kind}"
+
+
+def _starts_line(line: str, record: Found) -> bool:
+    """True where nothing precedes ``record`` but what could be more of its name."""
+    return not line[: record.start].strip(NAME_CHARS)
+
+
+def _is_cut_index(record: Found, following: Found | None) -> bool:
+    """True for "…/device:GPU:1" over which "…/device:GPU:12" of the same node was pasted."""
+    return (
+        following is not None
+        and record.shape == "typed"
+        and (record.op, record.type) == (following.op, following.type)
+        and record.device != following.device
+        and following.device.startswith(record.device)
+    )
 
 
 def _is_open(tail: str) -> bool:

@@ -26,6 +26,9 @@ Progress = Callable[[str], object]
 NATIVE = Path(__file__).parent / "native"
 SOURCE = NATIVE / "simulated_gpu.cc"
 
+_DESCRIPTION_FORMAT = 2
+"""Goes up with every change to :class:`Build`, so that releases don't misread each other's."""
+
 
 @dataclass(frozen=True, slots=True)
 class TensorFlowInstall:
@@ -59,6 +62,8 @@ class Build:
     tensorflow: str
     git_version: str
     compiler: str
+    source: str
+    """``source_hash()`` of then."""
     seconds: float
     """How long the compiler took."""
 
@@ -79,6 +84,7 @@ def source_hash() -> str:
 def library_path(install: TensorFlowInstall, compiler: Compiler) -> Path:
     """Where the library for this TensorFlow and compiler is, or would be."""
     facts: Sequence[Any] = (
+        _DESCRIPTION_FORMAT,
         install.version,
         install.git_version,
         install.cxx11_abi,
@@ -141,7 +147,14 @@ def _compile(install: TensorFlowInstall, compiler: Compiler, library: Path) -> B
         if not output.exists():
             raise SimulatorError(f"the C++ compiler {compiler} said nothing and wrote no library")
         output.chmod(0o700)
-        build = Build(library, install.version, install.git_version, str(compiler), seconds)
+        build = Build(
+            library=library,
+            tensorflow=install.version,
+            git_version=install.git_version,
+            compiler=str(compiler),
+            source=source_hash(),
+            seconds=round(seconds, 1),
+        )
         facts = {**asdict(build), "library": library.name}
         description = output.with_suffix(".json")
         description.write_text(json.dumps(facts, indent=1) + "\n")

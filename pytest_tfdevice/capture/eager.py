@@ -1,0 +1,181 @@
+"""Eager ops and function calls, as the op callbacks of one thread tell them → placements."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_tfdevice.capture import signatures, stack
+from pytest_tfdevice.capture.graphs import parse_device
+from pytest_tfdevice.model import (
+    Device,
+    DeviceScope,
+    DeviceSpec,
+    HostContext,
+    Placement,
+    SourceLine,
+    TensorInfo,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EagerKey:
+    """What makes two eager ops the same line of a record."""
+
+    type: str
+    dtypes: tuple[tuple[str, str], ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    devices: tuple[str, ...]
+    backing: tuple[str, ...]
+    handle_device: str
+    scope: str
+    source: SourceLine | None
+    in_py_function: bool
+
+
+@dataclass(slots=True)
+class EagerOp:
+    """How often it ran, with the shapes of the first time and the stack that led there."""
+
+    count: int
+    input_shapes: tuple[tuple[int | None, ...] | None, ...]
+    output_shapes: tuple[tuple[int | None, ...] | None, ...]
+    frames: tuple[stack.Frame, ...]
+
+
+class EagerLog:
+    """Collects what op callbacks tell, folding repeated ops into one with a count."""
+
+    def __init__(self) -> None:
+        self.ops: dict[EagerKey, EagerOp] = {}
+
+    def add(
+        self, op_type: str, inputs: Any, attrs: tuple[Any, ...], outputs: Any, scope: str
+    ) -> None:
+        """One op that ran; must be called from within its callback, for the stack."""
+        frame = sys._getframe(1)
+        user = stack.user_frame(frame)
+        tensors = [t for t in outputs or () if hasattr(t, "backing_device")]
+        given = [t for t in inputs or () if hasattr(t, "dtype")]
+        key = EagerKey(
+            type=op_type,
+            dtypes=signatures.call_dtypes(op_type, attrs),
+            inputs=tuple(signatures.dtype_name(t.dtype) for t in given),
+            outputs=tuple(signatures.dtype_name(t.dtype) for t in tensors),
+            devices=tuple(t.device for t in tensors),
+            backing=tuple(t.backing_device for t in tensors),
+            handle_device=_handle_device(given),
+            scope=scope,
+            source=(
+                SourceLine(user.f_code.co_filename, user.f_lineno, user.f_code.co_name)
+                if user is not None
+                else None
+            ),
+            in_py_function=_in_py_function(frame) if scope else False,
+        )
+        known = self.ops.get(key)
+        if known is not None:
+            known.count += 1
+            return
+        self.ops[key] = EagerOp(
+            1,
+            tuple(_shape(t) for t in given),
+            tuple(_shape(t) for t in tensors),
+            stack.live_frames(frame) if scope else (),
+        )
+
+    def placements(self, devices_of: dict[Any, set[str]]) -> Iterator[Placement]:
+        """One placement for each distinct op.
+
+        ``devices_of`` tells the devices of ops that have no outputs, by type and dtypes, as graph
+        collection saw them.
+        """
+        for key, op in self.ops.items():
+            yield _placement(key, op, devices_of)
+
+
+def _placement(key: EagerKey, op: EagerOp, devices_of: dict[Any, set[str]]) -> Placement:
+    device = _device(key, devices_of)
+    context: HostContext | None = "py_function" if key.in_py_function else None
+    return Placement(
+        op=key.type,
+        type=key.type,
+        device=device,
+        kind="executed",
+        origin="eager",
+        inputs=tuple(map(TensorInfo, key.inputs, op.input_shapes)),
+        outputs=tuple(map(TensorInfo, key.outputs, op.output_shapes)),
+        dtypes=key.dtypes,
+        request=_request(key.scope, op.frames),
+        source=key.source,
+        colocated_with=(),
+        host_context=context,
+        on_host=bool(key.backing) and all(_on_host(d, b) for d, b in _pairs(key)),
+        count=op.count,
+    )
+
+
+def _device(key: EagerKey, devices_of: dict[Any, set[str]]) -> Device | None:
+    if key.devices:
+        return parse_device(key.devices[0])
+    seen = devices_of.get((key.type, key.dtypes), set())
+    if len(seen) == 1:
+        return parse_device(next(iter(seen)))
+    if key.handle_device:
+        # An op on a resource runs where the resource is (placer.cc, colocation with handles).
+        return parse_device(key.handle_device)
+    return None
+
+
+def _pairs(key: EagerKey) -> Iterator[tuple[str, str]]:
+    return zip(key.devices, key.backing, strict=True)
+
+
+def _on_host(device: str, backing: str) -> bool:
+    return device != backing and "/device:CPU:" in backing
+
+
+def _request(scope: str, frames: tuple[stack.Frame, ...]) -> DeviceScope | None:
+    if not scope:
+        return None
+    spec = DeviceSpec.parse(scope)
+    if spec.type is None:
+        return None
+    # A scope in force is written in full; job and task are not what the user asked for.
+    source = stack.scope_opener(frames)
+    return DeviceScope(
+        DeviceSpec(type=spec.type, index=spec.index) if spec.job == "localhost" else spec,
+        source,
+        bool(source and stack.is_framework(source.file)),
+    )
+
+
+def _handle_device(inputs: list[Any]) -> str:
+    for tensor in inputs:
+        if tensor.dtype.name == "resource":
+            return str(getattr(tensor, "device", "") or "")
+    return ""
+
+
+def _shape(tensor: Any) -> tuple[int | None, ...] | None:
+    try:
+        shape = tensor.shape
+        return None if shape.rank is None else tuple(shape.as_list())
+    except (ValueError, AttributeError, NotImplementedError):  # variants have no shape of their own
+        return None
+
+
+def _in_py_function(frame: Any) -> bool:
+    """True inside the Python function of a ``py_function``: TensorFlow calls it from script_ops."""
+    while frame is not None:
+        if frame.f_code.co_filename.endswith("script_ops.py") and frame.f_code.co_name in (
+            "__call__",
+            "_call",
+            "_internal_py_func",
+        ):
+            return True
+        frame = frame.f_back
+    return False

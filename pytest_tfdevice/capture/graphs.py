@@ -1,0 +1,241 @@
+"""Graphs that TensorFlow ran → placements.
+
+A graph comes in two states: as it was written (which device each node asked for, dtypes,
+colocation) and as it ran (where each node is).  Nodes that an optimiser folded away did not run and
+are not listed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_tfdevice.capture import expansion, funcgraphs, signatures, stack
+from pytest_tfdevice.model import (
+    Device,
+    DeviceError,
+    DeviceScope,
+    DeviceSpec,
+    Origin,
+    Placement,
+    SourceLine,
+    TensorInfo,
+)
+
+PSEUDO_TYPES = frozenset(
+    {"_Arg", "_Retval", "_DeviceArg", "_DeviceRetval", "_Send", "_Recv", "_HostSend", "_HostRecv"}
+)
+"""Arguments and results of a graph, and the seams between its partitions: no ops."""
+
+_MKL = re.compile(r"^_Mkl(?:Native|Eager)?(?=[A-Z])")
+
+
+def plain_type(op_type: str) -> str:
+    """``"MatMul"`` for ``"_MklMatMul"``: oneDNN renames op types on CPUs (2.12 to 2.21)."""
+    return _MKL.sub("", op_type)
+
+
+@dataclass(frozen=True)
+class GraphReader:
+    """Reads the nodes of one graph that ran.
+
+    ``written`` are the nodes as they were written; ``find_op`` leads from a node's function and
+    name to its Python op, or None.  Lines and shapes cost time, so that they are read only for
+    nodes off ``target``, and shapes also where a verdict may rest on them.
+    """
+
+    written: expansion.Expansion
+    find_op: Callable[[str | None, str], Any]
+    lookup: Callable[[str], Any]
+    target: DeviceSpec
+    origin: Origin
+
+    def read(self, nodes: Iterable[Any]) -> Iterator[Placement]:
+        """The placements of ``nodes`` as they ran, compiled units followed by what is in them."""
+        for node in nodes:
+            if node.op in PSEUDO_TYPES:
+                continue
+            placement = self.placement(node)
+            if expansion.is_compiled(node):
+                function = expansion.called_function(node) or node.op
+                yield from compiled_unit(
+                    function, placement.device, self.lookup, self.find_op, name=node.name,
+                    request=placement.request, source=placement.source,
+                )  # fmt: skip
+            else:
+                yield placement
+
+    def placement(self, node: Any) -> Placement:
+        """One node that ran."""
+        written = self.written.find(node.name)
+        device = parse_device(node.device)
+        op_type = node.op
+        if _MKL.match(op_type):
+            op_type = written.node.op if written is not None else plain_type(op_type)
+        described = written.node if written is not None and written.node.op == op_type else node
+        inputs, outputs = signatures.tensor_dtypes(op_type, described.attr)
+        op = self._python_op(written)
+        off_target = device is None or not self.target.matches(device)
+        request = self._request(written, op, off_target)
+        return Placement(
+            op=node.name,
+            type=op_type,
+            device=device,
+            origin=self.origin,
+            inputs=tuple(TensorInfo(dtype) for dtype in inputs),
+            outputs=_outputs(outputs, node, op, off_target),
+            dtypes=signatures.node_dtypes(op_type, described.attr),
+            request=request,
+            source=stack.user_line(funcgraphs.op_frames(op)) if off_target and op else None,
+            function=expansion.readable(written.function) if written and written.function else None,
+            colocated_with=_colocated_with(written.node if written else node, inputs),
+        )
+
+    def _python_op(self, written: expansion.Requested | None) -> Any:
+        return self.find_op(written.function, written.node.name) if written is not None else None
+
+    def _request(
+        self, written: expansion.Requested | None, op: Any, wants_source: bool
+    ) -> DeviceScope | None:
+        if written is None or not written.device:
+            return None
+        try:
+            spec = DeviceSpec.parse(written.device)
+        except DeviceError:
+            return None
+        if spec.type is None:
+            return None
+        source: SourceLine | None = None
+        if wants_source and op is not None:
+            source = stack.scope_opener(funcgraphs.op_frames(op))
+        return DeviceScope(spec, source, bool(source and stack.is_framework(source.file)))
+
+
+def compiled_unit(
+    function: str,
+    device: Device | None,
+    lookup: Callable[[str], Any],
+    find_op: Callable[[str | None, str], Any],
+    *,
+    name: str | None = None,
+    request: DeviceScope | None = None,
+    source: SourceLine | None = None,
+) -> Iterator[Placement]:
+    """A compiled function as one unit on one device, and then the ops in it.
+
+    XLA ignores ``tf.device`` inside a unit (tensorflow#124880), so its ops are where the unit is.
+    """
+    readable = expansion.readable(function)
+    found = lookup(function)
+    inside = (
+        expansion.Expansion(found.node_def, function, lookup, into_compiled=True)
+        if found is not None
+        else ()
+    )
+    ops = tuple(_inside_unit(inside, readable, device, find_op))
+    yield Placement(
+        op=name or readable,
+        type=readable,
+        device=device,
+        kind="executed",
+        origin="function",
+        request=request,
+        source=source,
+        function=readable,
+        unit=readable,
+        contents=len(ops),
+    )
+    yield from ops
+
+
+def _inside_unit(
+    nodes: Iterable[tuple[str, expansion.Requested]],
+    unit: str,
+    device: Device | None,
+    find_op: Callable[[str | None, str], Any],
+) -> Iterator[Placement]:
+    for name, written in nodes:
+        node = written.node
+        if node.op in PSEUDO_TYPES:
+            continue
+        request = _plain_request(written.device)
+        pinned = request is not None and device is not None and not request.spec.matches(device)
+        op = find_op(written.function, node.name) if pinned else None
+        frames = funcgraphs.op_frames(op) if op is not None else ()
+        inputs, outputs = signatures.tensor_dtypes(node.op, node.attr)
+        yield Placement(
+            op=name,
+            type=node.op,
+            device=device,
+            origin="compiled",
+            inputs=tuple(TensorInfo(dtype) for dtype in inputs),
+            outputs=tuple(TensorInfo(dtype) for dtype in outputs),
+            dtypes=signatures.node_dtypes(node.op, node.attr),
+            request=_with_opener(request, frames),
+            source=stack.user_line(frames),
+            function=expansion.readable(written.function or unit),
+            unit=unit,
+        )
+
+
+def _plain_request(device: str) -> DeviceScope | None:
+    try:
+        spec = DeviceSpec.parse(device)
+    except DeviceError:
+        return None
+    return DeviceScope(spec) if spec.type is not None else None
+
+
+def _with_opener(
+    request: DeviceScope | None, frames: tuple[stack.Frame, ...]
+) -> DeviceScope | None:
+    source = stack.scope_opener(frames)
+    if request is None or source is None:
+        return request
+    return DeviceScope(request.spec, source, stack.is_framework(source.file))
+
+
+def parse_device(name: str) -> Device | None:
+    """The device of a node; None for one that has none."""
+    if not name:
+        return None
+    try:
+        return Device.parse(name)
+    except DeviceError:
+        return None
+
+
+_FLOATING = ("float", "bfloat", "double", "half", "complex", "q")
+
+
+def _outputs(
+    dtypes: tuple[str, ...], node: Any, op: Any, off_target: bool
+) -> tuple[TensorInfo, ...]:
+    if not off_target and all(dtype.startswith(_FLOATING) for dtype in dtypes):
+        return tuple(TensorInfo(dtype) for dtype in dtypes)
+    shapes: tuple[tuple[int | None, ...] | None, ...] = ()
+    if op is not None:
+        shapes = funcgraphs.op_shapes(op)
+    elif "_output_shapes" in node.attr:
+        shapes = tuple(
+            None
+            if shape.unknown_rank
+            else tuple(d.size if d.size >= 0 else None for d in shape.dim)
+            for shape in node.attr["_output_shapes"].list.shape
+        )
+    if len(shapes) != len(dtypes):
+        return tuple(TensorInfo(dtype) for dtype in dtypes)
+    return tuple(TensorInfo(*pair) for pair in zip(dtypes, shapes, strict=True))
+
+
+def _colocated_with(node: Any, inputs: tuple[str, ...]) -> tuple[str, ...]:
+    """Explicit constraints, and the resources that the op reads or writes: it follows them."""
+    named = [
+        loc.decode().removeprefix("loc:@")
+        for loc in (node.attr["_class"].list.s if "_class" in node.attr else ())
+    ]
+    data = [name.split(":")[0] for name in node.input if not name.startswith("^")]
+    named += [name for name, dtype in zip(data, inputs, strict=False) if dtype == "resource"]
+    return tuple(name for name in dict.fromkeys(named) if name != node.name)

@@ -1,0 +1,191 @@
+"""v1 Sessions, wherever they are opened: each run hands its partition graphs on.
+
+``RunOptions(output_partition_graphs=True)`` makes a run return the graphs that it executed, with
+the device of each node.  It is asked for once for each combination of Session, fetches and graph
+version, since turning a graph into a message costs more than many steps.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_tfdevice.capture import private
+
+
+@dataclass(frozen=True)
+class SessionRun:
+    """A run of a Session.  ``partitions`` is None where the same run was handed on before."""
+
+    session: Any
+    partitions: tuple[Any, ...] | None
+    raised: bool = False
+
+
+class SessionPatch:
+    """Stands between ``BaseSession`` and the runtime while a window is open.
+
+    ``on_run`` gets every run, ``on_problem`` a sentence for each run that can't be seen; runs of
+    this package's own, where ``is_own`` says so, are left alone.
+    """
+
+    def __init__(
+        self,
+        on_run: Callable[[SessionRun], None],
+        on_problem: Callable[[str], None],
+        is_own: Callable[[], bool],
+    ) -> None:
+        self._on_run = on_run
+        self._on_problem = on_problem
+        self._is_own = is_own
+        self._seen: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
+        self._tracing: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._originals: dict[tuple[Any, str], Any] = {}
+
+    def install(self) -> None:
+        """Takes the class's methods over."""
+        session = private.session_class()
+        self._replace(session, "_call_tf_sessionrun", self._run)
+        self._replace(session, "_call_tf_sessionprun", self._partial_run)
+        self._replace(session, "_make_callable_from_options", self._make_callable)
+        self._replace(session._Callable, "__call__", self._call)
+
+    def remove(self) -> None:
+        """Gives the class its own methods back."""
+        for (owner, name), original in self._originals.items():
+            setattr(owner, name, original)
+        self._originals.clear()
+
+    def forget(self) -> None:
+        """Asks for graphs again that were handed on before: a new window hasn't seen them."""
+        self._seen.clear()
+
+    def _replace(self, owner: Any, name: str, method: Callable[..., Any]) -> None:
+        original = owner.__dict__[name]
+        self._originals[owner, name] = original
+
+        def replacement(instance: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._is_own():
+                return original(instance, *args, **kwargs)
+            return method(original, instance, *args, **kwargs)
+
+        setattr(owner, name, replacement)
+
+    def _is_new(self, session: Any, *what: Any) -> bool:
+        seen = self._seen.setdefault(session, set())
+        key = (session.graph.version, *(str(part) for part in what))
+        if key in seen:
+            return False
+        seen.add(key)
+        return True
+
+    def _run(
+        self,
+        original: Any,
+        session: Any,
+        options: Any,
+        feeds: Any,
+        fetches: Any,
+        targets: Any,
+        metadata: Any,
+    ) -> Any:
+        names = [sorted(_output_name(key) for key in feeds)]
+        names += [
+            [_output_name(fetch) for fetch in fetches],
+            [_output_name(target) for target in targets],
+        ]
+        if not self._is_new(session, *names):
+            result = original(session, options, feeds, fetches, targets, metadata)
+            self._on_run(SessionRun(session, None))
+            return result
+        buffers = private.session_buffers()
+        asked = _with_partition_graphs(buffers, options)
+        own = None if metadata is not None else buffers.TF_NewBuffer()
+        try:
+            result = original(
+                session, asked, feeds, fetches, targets, metadata if own is None else own
+            )
+            graphs = _partition_graphs(buffers, metadata if own is None else own)
+            self._on_run(SessionRun(session, graphs))
+            return result
+        except Exception:
+            self._seen[session].clear()
+            self._on_run(SessionRun(session, (), raised=True))
+            raise
+        finally:
+            buffers.TF_DeleteBuffer(asked)
+            if own is not None:
+                buffers.TF_DeleteBuffer(own)
+
+    def _partial_run(self, original: Any, session: Any, *args: Any) -> Any:
+        self._on_problem(
+            "Session.partial_run was called; TensorFlow gives no placements for partial runs, so "
+            "what they ran was not seen. Use Session.run in this test"
+        )
+        return original(session, *args)
+
+    def _make_callable(self, original: Any, session: Any, callable_options: Any) -> Any:
+        asked = type(callable_options)()
+        asked.CopyFrom(callable_options)
+        asked.run_options.output_partition_graphs = True
+        made = original(session, asked)
+        self._tracing.add(made)
+        return made
+
+    def _call(self, original: Any, made: Any, *args: Any, **kwargs: Any) -> Any:
+        import tensorflow as tf
+
+        session = made._session
+        if made not in self._tracing:
+            self._on_problem(
+                "a Session callable ran that was made before the watch began, so what it ran was "
+                "not seen. Make the callable inside the watched code"
+            )
+            return original(made, *args, **kwargs)
+        if not self._is_new(session, id(made)):
+            result = original(made, *args, **kwargs)
+            self._on_run(SessionRun(session, None))
+            return result
+        metadata = kwargs.pop("run_metadata", None)
+        if metadata is None:
+            # A message with nothing in it counts as False, and is then not filled.
+            metadata = tf.compat.v1.RunMetadata()
+        result = original(made, *args, run_metadata=_Truthy(metadata), **kwargs)
+        self._on_run(SessionRun(session, tuple(metadata.partition_graphs)))
+        return result
+
+
+class _Truthy:
+    """A message that is filled by ``ParseFromString`` though it is still empty."""
+
+    def __init__(self, message: Any) -> None:
+        self._message = message
+
+    def ParseFromString(self, data: bytes) -> None:
+        self._message.ParseFromString(data)
+
+
+def _output_name(output: Any) -> str:
+    """A key for a tensor or op as the binding takes it (``TF_Output``, ``TF_Operation``)."""
+    name = private.session_buffers().TF_OperationName(getattr(output, "oper", output))
+    return f"{name}:{getattr(output, 'index', '')}"
+
+
+def _with_partition_graphs(buffers: Any, options: Any) -> Any:
+    import tensorflow as tf
+
+    asked = tf.compat.v1.RunOptions()
+    if options is not None:
+        asked.ParseFromString(bytes(buffers.TF_GetBuffer(options)))
+    asked.output_partition_graphs = True
+    return buffers.TF_NewBufferFromString(asked.SerializeToString())
+
+
+def _partition_graphs(buffers: Any, metadata: Any) -> tuple[Any, ...]:
+    import tensorflow as tf
+
+    filled = tf.compat.v1.RunMetadata()
+    filled.ParseFromString(bytes(buffers.TF_GetBuffer(metadata)))
+    return tuple(filled.partition_graphs)

@@ -1,0 +1,248 @@
+"""The command line: ``pytest-tfdevice COMMAND``, the same as ``python -m pytest_tfdevice COMMAND``.
+
+Each command is a small function that takes the parsed arguments and returns the exit code; what it
+works with is imported inside it, so that no command pays for another, and none but those that need
+it imports TensorFlow.
+
+Exit codes: 0 done, 1 a command's own "no", 2 wrong usage or input that can't be read,
+130 interrupted, 141 nobody reads the output any more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from pytest_tfdevice.model import Placement
+
+PROG = "pytest-tfdevice"
+COLUMNS = ("op", "type", "device", "kind")
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+NO_PLACEMENT = """\
+no placement found. Check that the program that wrote the log
+  - had placement logging on before TensorFlow ran anything:
+    tf.debugging.set_log_device_placement(True), or ConfigProto(log_device_placement=True)
+  - wrote both its stdout and its stderr to the log (2>&1)
+  - ended by itself: what a killed program had not flushed is lost (python -u avoids that)"""
+
+Row = dict[str, "str | None"]
+Handler = Callable[[argparse.Namespace], int]
+
+
+class InputError(Exception):
+    """Input that can't be used; the message is for the user."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A subcommand: its help line, what it does, and what adds its arguments."""
+
+    help: str
+    run: Handler
+    arguments: Callable[[argparse.ArgumentParser], None] = lambda parser: None
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the command that ``argv`` names and returns its exit code.
+
+    Raises:
+        SystemExit: with 2 on wrong usage, with 0 after ``--help``; argparse has printed why.
+    """
+    args = _parser().parse_args(argv)
+    # Op names are ASCII, function names need not be, and neither need the terminal be UTF-8.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    run: Handler = args.run
+    try:
+        code = run(args)
+        sys.stdout.flush()
+        return code
+    except InputError as error:
+        _flush_quietly()
+        _remark(str(error))
+        return BAD_INPUT
+    except BrokenPipeError:
+        # Python flushes stdout once more at exit, and would complain then.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except OSError as error:
+        _remark(f"can't write the output: {error.strerror or error}")
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=PROG, description="Tells where TensorFlow ran.")
+    _add(parser, COMMANDS)
+    return parser
+
+
+def _add(parser: argparse.ArgumentParser, commands: dict[str, Command]) -> None:
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, command in commands.items():
+        one = subparsers.add_parser(name, help=command.help, description=command.help)
+        one.set_defaults(run=command.run)
+        command.arguments(one)
+
+
+def _remark(message: str) -> None:
+    print(f"{PROG}: {message}", file=sys.stderr)
+
+
+def _flush_quietly() -> None:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+
+
+# parse
+
+
+def _parse_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("log", metavar="LOG", help="a log file, or - for standard input")
+    parser.add_argument(
+        "--format", choices=WRITERS, default="json", help="how to print it (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="list the arguments and results of functions too (_Arg, _Retval, …)",
+    )
+
+
+def _parse(args: argparse.Namespace) -> int:
+    from pytest_tfdevice.placement_log import is_pseudo
+
+    shown = hidden = 0
+
+    def rows() -> Iterator[Row]:
+        nonlocal shown, hidden
+        for placement in _placements(args.log):
+            if is_pseudo(placement) and not args.all:
+                hidden += 1
+                continue
+            shown += 1
+            yield _row(placement)
+
+    WRITERS[args.format](rows())
+    if not shown and hidden:
+        _remark(f"only arguments and results of functions found ({hidden}): --all lists them")
+    elif not shown:
+        _remark(NO_PLACEMENT)
+    return 0
+
+
+def _placements(log: str) -> Iterator[Placement]:
+    from pytest_tfdevice.placement_log import parse_stream
+
+    name = "standard input" if log == "-" else log
+    try:
+        with _opened(log) as file:
+            yield from parse_stream(file)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name.
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"can't read {name}: {reason}") from error
+
+
+def _opened(log: str) -> contextlib.AbstractContextManager[BinaryIO]:
+    if log == "-":
+        if sys.stdin is None:
+            raise InputError("can't read standard input: it is closed")
+        return contextlib.nullcontext(sys.stdin.buffer)
+    return open(log, "rb")
+
+
+def _row(placement: Placement) -> Row:
+    device = None if placement.device is None else placement.device.canonical
+    return {
+        "op": placement.op,
+        "type": placement.type,
+        "device": device,
+        "kind": placement.kind,
+    }
+
+
+def _write_json(rows: Iterable[Row]) -> None:
+    """A list with one placement a line, written as they come."""
+    before = "[\n  "
+    for row in rows:
+        sys.stdout.write(before + json.dumps(row))
+        before = ",\n  "
+    sys.stdout.write("[]\n" if before == "[\n  " else "\n]\n")
+
+
+def _write_csv(rows: Iterable[Row]) -> None:
+    writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+def _write_table(rows: Iterable[Row]) -> None:
+    """Aligned columns; the only format that has to have all rows first."""
+    cells = [COLUMNS, *(tuple(row[column] or "-" for column in COLUMNS) for row in rows)]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(COLUMNS))]
+    for line in cells:
+        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        sys.stdout.write("  ".join(padded).rstrip() + "\n")
+
+
+WRITERS: dict[str, Callable[[Iterable[Row]], None]] = {
+    "json": _write_json,
+    "table": _write_table,
+    "csv": _write_csv,
+}
+
+
+# devices, simulator
+
+
+def _devices(args: argparse.Namespace) -> int:
+    print(importlib.import_module("pytest_tfdevice.devices").find_devices().describe())
+    return 0
+
+
+def _simulator(name: str) -> Handler:
+    def run(args: argparse.Namespace) -> int:
+        commands = importlib.import_module("pytest_tfdevice.simulator.commands")
+        return int(getattr(commands, name)())
+
+    return run
+
+
+def _simulator_arguments(parser: argparse.ArgumentParser) -> None:
+    _add(
+        parser,
+        {
+            "build": Command("build the simulated GPU for this TensorFlow", _simulator("build")),
+            "info": Command("say what is built, and where", _simulator("info")),
+            "clean": Command("remove what was built", _simulator("clean")),
+        },
+    )
+
+
+def _no_command(args: argparse.Namespace) -> int:
+    raise AssertionError("argparse requires one of the subcommands")
+
+
+COMMANDS: dict[str, Command] = {
+    "parse": Command("print the op to device map of a placement log", _parse, _parse_arguments),
+    "devices": Command("say what devices are here, and what is missing", _devices),
+    "simulator": Command(
+        "build, show or remove the simulated GPU", _no_command, _simulator_arguments
+    ),
+}

@@ -1,0 +1,177 @@
+"""Command line and ini file → one frozen :class:`Settings`.
+
+Every option has an ini key of the same name without dashes (``--tfdevice-watch`` is
+``tfdevice_watch``).  Options default to None, so that the command line goes before the ini file,
+and the ini file before the default.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, fields
+from typing import Any
+
+import pytest
+
+from pytest_tfdevice.patterns import Pattern, PatternError
+from pytest_tfdevice.units import SizeError, format_size, parse_size
+
+DEFAULT_MEMORY = 16 * 2**30
+
+
+@dataclass(frozen=True)
+class Simulate:
+    """How many simulated GPUs, and how much memory each has, in bytes."""
+
+    count: int
+    memory: int = DEFAULT_MEMORY
+
+    @classmethod
+    def parse(cls, text: str) -> Simulate | None:
+        """Reads ``N`` or ``N:MEMORY``; None for 0, which switches the simulation off.
+
+        Raises:
+            ValueError: ``text`` is neither; the message says what is wrong.
+        """
+        number, colon, memory = text.strip().partition(":")
+        if not number.isdigit():
+            raise ValueError(f"{text!r} is not N or N:MEMORY, such as 2 or '2:8 GiB'")
+        count = int(number)
+        if count > 64:
+            raise ValueError(f"{count} simulated GPUs are more than the 64 that can be had")
+        if not count:
+            return None
+        if colon and not memory.strip():
+            raise ValueError(f"{text!r} has no memory after its colon")
+        return cls(count, parse_size(memory) if colon else DEFAULT_MEMORY)
+
+    def __str__(self) -> str:
+        return f"{self.count}:{format_size(self.memory)}"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was asked for, by command line or ini file.
+
+    Attributes:
+        simulate: the simulated GPUs, None for none.
+        watch: watch every test, and report only.
+        enforce: judge every test that uses TensorFlow as if it were marked ``on_gpu``.
+        strict: ``strict`` for every marker that doesn't say otherwise.
+        allow: added to the ``allow`` of every marker.
+    """
+
+    simulate: Simulate | None = None
+    watch: bool = False
+    enforce: bool = False
+    strict: bool = False
+    allow: tuple[Pattern, ...] = ()
+
+    @classmethod
+    def of(cls, config: pytest.Config) -> Settings:
+        """The settings of a run.
+
+        Raises:
+            pytest.UsageError: a value can't be read; the message names the option.
+        """
+        texts = {field.name: _value(config, field.name) for field in fields(cls)}
+        return cls(
+            simulate=_read("simulate", texts["simulate"], Simulate.parse),
+            watch=bool(texts["watch"]),
+            enforce=bool(texts["enforce"]),
+            strict=bool(texts["strict"]),
+            allow=tuple(
+                pattern
+                for text in texts["allow"] or ()
+                if (pattern := _read("allow", text, Pattern.parse)) is not None
+            ),
+        )
+
+    def effective(self) -> list[str]:
+        """What isn't the default, as ``name=value``, for the header."""
+        shown = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value == field.default:
+                continue
+            if isinstance(value, tuple):
+                value = ",".join(map(str, value))
+            shown.append(field.name if value is True else f"{field.name}={value}")
+        return shown
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Adds the options and their ini keys."""
+    group = parser.getgroup("tfdevice", "where TensorFlow ran (pytest-tfdevice)")
+    _option(
+        parser,
+        group,
+        "simulate",
+        "N simulated GPUs of MEMORY each (default 16 GiB): real TensorFlow devices of type GPU on "
+        "host memory, so that placement is checked on a machine without a GPU. 0 switches it off.",
+        metavar="N[:MEMORY]",
+    )
+    _switch(
+        parser,
+        group,
+        "watch",
+        "Watch every test that uses TensorFlow and report where it ran; no test fails by it.",
+    )
+    _switch(
+        parser,
+        group,
+        "enforce",
+        "Judge every test that uses TensorFlow as if it were marked on_gpu.",
+    )
+    _switch(
+        parser,
+        group,
+        "strict",
+        "strict=True for every marker that doesn't say otherwise: all but structural nodes count.",
+    )
+    _option(
+        parser,
+        group,
+        "allow",
+        "An operation that may be off its device in every marked test: an op type, name:PATTERN or "
+        "reason:CODE. Repeatable.",
+        metavar="PATTERN",
+        action="append",
+    )
+
+
+def _option(parser: pytest.Parser, group: Any, name: str, text: str, **extra: Any) -> None:
+    group.addoption(f"--tfdevice-{name}", dest=f"tfdevice_{name}", default=None, help=text, **extra)
+    key = f"tfdevice_{name}"
+    if extra.get("action") == "append":
+        parser.addini(key, text, type="linelist", default=None)
+    else:
+        parser.addini(key, text, type="string", default=None)
+
+
+def _switch(parser: pytest.Parser, group: Any, name: str, text: str) -> None:
+    group.addoption(
+        f"--tfdevice-{name}",
+        dest=f"tfdevice_{name}",
+        default=None,
+        action=argparse.BooleanOptionalAction,
+        help=text,
+    )
+    parser.addini(f"tfdevice_{name}", text, type="bool", default=None)
+
+
+def _value(config: pytest.Config, name: str) -> Any:
+    given = config.getoption(f"tfdevice_{name}", default=None)
+    if given is None:
+        # While plugins are still being loaded, values stand in `known_args_namespace` only.
+        given = getattr(config.known_args_namespace, f"tfdevice_{name}", None)
+    return given if given is not None else config.getini(f"tfdevice_{name}")
+
+
+def _read(name: str, text: Any, parse: Any) -> Any:
+    if text is None or text == "":
+        return None
+    try:
+        return parse(text)
+    except (PatternError, SizeError, ValueError) as error:
+        raise pytest.UsageError(f"--tfdevice-{name} (ini: tfdevice_{name}): {error}") from None

@@ -1,0 +1,107 @@
+"""pytest's hooks, and nothing else: each calls on the room that does the work."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from pytest_tfdevice import hookspecs
+from pytest_tfdevice.config import Settings, add_options
+from pytest_tfdevice.fixtures import placement, placement_session, tf_devices
+from pytest_tfdevice.marks import marker_lines
+from pytest_tfdevice.results import TestResult
+from pytest_tfdevice.simulation import Simulation
+from pytest_tfdevice.testwatch import TestWatch, Watched
+
+__all__ = ["placement", "placement_session", "tf_devices"]
+
+SECTION = "where TensorFlow ran (tfdevice)"
+_WATCH = pytest.StashKey[TestWatch]()
+_WATCHED = pytest.StashKey[list[Watched]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Before any conftest can touch TensorFlow's devices."""
+    Simulation(early_config).prepare()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for line in marker_lines():
+        config.addinivalue_line("markers", line)
+    watch = TestWatch(Settings.of(config))
+    config.stash[_WATCH] = watch
+    config.pluginmanager.register(_Results(watch.results), "tfdevice-results")
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    shown = config.stash[_WATCH].settings.effective()
+    return [f"tfdevice: {', '.join(shown)}"] if shown else []
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Wrong marker arguments end the run here, not in the middle of it."""
+    for item in items:
+        config.stash[_WATCH].plan(item)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    reason = item.config.stash[_WATCH].skip_reason(item)
+    if reason is not None:
+        pytest.skip(reason)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Innermost of the wrappers: only the body is watched, and xfail sees the failure."""
+    with item.config.stash[_WATCH].watching(item) as found:
+        item.stash[_WATCHED] = found
+        result = yield
+    for watched in found:
+        if watched.report:
+            pytest.fail(watched.report, pytrace=False)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    for watched in item.stash.get(_WATCHED, []) if call.when == "call" else []:
+        report.tfdevice = watched.result.to_json()  # type: ignore[attr-defined]
+        if report.failed and watched.report and watched.report not in str(report.longrepr):
+            report.sections.append((SECTION, watched.report))
+    return report
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    from pytest_tfdevice.reports.terminal import write_summary
+
+    write_summary(terminalreporter, config.stash[_WATCH].results)
+
+
+class _Results:
+    """Gathers results from the reports, which also come from the workers of pytest-xdist."""
+
+    def __init__(self, results: list[TestResult]) -> None:
+        self._results = results
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        data = getattr(report, "tfdevice", None)
+        if data is not None:
+            self._results.append(TestResult.from_json(data))

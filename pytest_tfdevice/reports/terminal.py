@@ -1,0 +1,89 @@
+"""The summary after the run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol
+
+from pytest_tfdevice.reports.words import count, cut, escape, percent
+from pytest_tfdevice.results import TestResult
+
+MAX_TESTS = 10
+WIDTH = 100
+
+
+class Reporter(Protocol):
+    """What is used of pytest's ``TerminalReporter``."""
+
+    def section(self, title: str, sep: str = "=", **markup: bool) -> None: ...
+    def write_line(self, line: str, **markup: bool) -> None: ...
+
+
+def write_summary(reporter: Reporter, results: Sequence[TestResult]) -> None:
+    """Tests watched, ops on each device, simulated or real, and the tests that lost most."""
+    if not results:
+        return
+    reporter.section("where TensorFlow ran")
+    reporter.write_line(conclusion(results), **_markup(results))
+    for line in [*totals(results), *worst(results)]:
+        reporter.write_line(line)
+
+
+def conclusion(results: Sequence[TestResult]) -> str:
+    """``2 of 5 tests left the device``; ``5 tests watched``."""
+    outcomes = Counter(result.outcome for result in results)
+    judged = len(results) - outcomes["watched"]
+    if not judged:
+        return f"{count(len(results), 'test')} watched, none judged"
+    lost = outcomes["failed"]
+    blind = outcomes["error"]
+    text = f"{lost} of {count(judged, 'judged test')} left the device"
+    if not lost:
+        kept = judged - blind
+        text = f"{count(kept, 'judged test')} kept to the device" if kept else "no test passed"
+    if blind:
+        text += f"; {count(blind, 'test')} could not be judged"
+    if outcomes["watched"]:
+        text += f"; {outcomes['watched']} more watched only"
+    return text
+
+
+def totals(results: Sequence[TestResult]) -> list[str]:
+    """Ops on each device over all tests, and on what TensorFlow."""
+    devices: Counter[str] = Counter()
+    for result in results:
+        devices.update(result.devices)
+    shown = ", ".join(f"{number:,} on {device}" for device, number in devices.most_common())
+    versions = sorted({result.tensorflow for result in results if result.tensorflow})
+    kinds = {result.simulated for result in results if any("GPU" in d for d in result.devices)}
+    kind = {
+        frozenset({True}): "the GPU is simulated",
+        frozenset({False}): "the GPU is real",
+    }.get(frozenset(kinds), "no operation was on a GPU" if not kinds else "GPUs of both kinds")
+    return [
+        f"operations seen: {shown or 'none'}",
+        f"TensorFlow {', '.join(versions)}; {kind}",
+    ]
+
+
+def worst(results: Sequence[TestResult]) -> list[str]:
+    """The tests with the most counting ops off the device, the worst first."""
+    bad = [r for r in results if r.outcome in ("failed", "error")]
+    bad.sort(key=lambda r: (r.on_target - r.counting, r.nodeid))
+    lines = []
+    for result in bad[:MAX_TESTS]:
+        off = result.counting - result.on_target
+        share = f"{percent(result.on_target / result.counting)}" if result.counting else "-"
+        head = f"  {off:>5} off, {share:>6} on  " if result.counting else "    nothing to judge  "
+        lines.append(head + cut(escape(result.nodeid), WIDTH - len(head), keep_end=True))
+    if len(bad) > MAX_TESTS:
+        lines.append(f"  … and {count(len(bad) - MAX_TESTS, 'more test')}")
+    return lines
+
+
+def _markup(results: Sequence[TestResult]) -> dict[str, bool]:
+    outcomes = {result.outcome for result in results}
+    if outcomes & {"failed", "error"}:
+        return {"red": True, "bold": True}
+    return {"green": True} if "passed" in outcomes else {}

@@ -1,0 +1,35 @@
+"""Small pieces of text: plurals, cuts, and op names that can't harm a terminal."""
+
+from __future__ import annotations
+
+
+def count(number: int, noun: str) -> str:
+    """``"1 operation"``, ``"1,204 operations"``."""
+    plural = noun if number == 1 else f"{noun}s"
+    return f"{number:,} {plural}"
+
+
+def cut(text: str, width: int, *, keep_end: bool = False) -> str:
+    """At most ``width`` characters, with an ellipsis for what is left out."""
+    if len(text) <= width:
+        return text
+    return "…" + text[-(width - 1) :] if keep_end else text[: width - 1] + "…"
+
+
+def escape(text: str) -> str:
+    """Control characters as ``\\x1b``: an op's name is anybody's text."""
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def percent(share: float) -> str:
+    """``"99.3 %"``; never rounded to 100 % or 0 % where it isn't."""
+    text = f"{share * 100:.1f}"
+    if text == "100.0" and share < 1:
+        text = "99.9"
+    if text == "0.0" and share > 0:
+        text = "0.1"
+    return f"{text.removesuffix('.0')} %"

@@ -1,0 +1,66 @@
+"""What a run remembers of each watched test: small enough to travel from worker to controller."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pytest_tfdevice.model import Record
+from pytest_tfdevice.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """One watched test.
+
+    Attributes:
+        nodeid: the test.
+        outcome: ``passed``, ``failed``, ``error``, or ``watched`` where nothing judged it.
+        devices: how many ops were seen on each device, by short name.
+        counting, on_target: of what counts, all and those on the target; over all verdicts.
+        summary: the conclusion of the first verdict that isn't a pass, else of the first.
+        tensorflow: version.
+        simulated: True where the GPUs were simulated.
+        problems: what the capture could not see.
+    """
+
+    __test__ = False  # no test class, although pytest would collect the name
+
+    nodeid: str
+    outcome: str
+    devices: Mapping[str, int]
+    counting: int = 0
+    on_target: int = 0
+    summary: str = ""
+    tensorflow: str = ""
+    simulated: bool = False
+    problems: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, nodeid: str, record: Record, verdicts: Sequence[Verdict]) -> TestResult:
+        """Sums a record and its verdicts up."""
+        worst = next((v for v in verdicts if not v.passed), verdicts[0] if verdicts else None)
+        outcomes = {v.outcome for v in verdicts}
+        outcome = next((o for o in ("failed", "error", "passed") if o in outcomes), "watched")
+        return cls(
+            nodeid=nodeid,
+            outcome=outcome,
+            devices=dict(Counter(str(p.device) for p in record.placements)),
+            counting=sum(v.counting for v in verdicts),
+            on_target=sum(v.on_target for v in verdicts),
+            summary=worst.summary if worst is not None else "",
+            tensorflow=record.tensorflow,
+            simulated=record.simulated,
+            problems=record.problems,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, for pytest-xdist."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TestResult:
+        """The inverse of :meth:`to_json`."""
+        return cls(**{**data, "problems": tuple(data["problems"])})

@@ -1,0 +1,155 @@
+"""Watches the body of one test and judges it: what the hooks in ``plugin`` call on.
+
+It knows pytest's items, and reaches TensorFlow through ``capture`` only, which it imports when a
+test needs it: a run without a marked test never imports TensorFlow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_tfdevice._import_hooks import after_import
+from pytest_tfdevice.config import Settings
+from pytest_tfdevice.marks import Plan, enforced, plan
+from pytest_tfdevice.model import DeviceSpec, Record
+from pytest_tfdevice.patterns import Rule
+from pytest_tfdevice.results import TestResult
+
+if TYPE_CHECKING:
+    from pytest_tfdevice.capture.window import Window
+    from pytest_tfdevice.devices import DeviceReport
+    from pytest_tfdevice.verdict import Verdict
+
+
+@dataclass
+class Watched:
+    """What came of watching one test."""
+
+    record: Record
+    verdicts: tuple[Verdict, ...]
+    result: TestResult
+    report: str = ""
+    """The failure report; empty where the test passed."""
+
+
+@dataclass
+class TestWatch:
+    """The watch over a run's tests."""
+
+    __test__ = False
+
+    settings: Settings
+    results: list[TestResult] = field(default_factory=list)
+
+    def plan(self, item: pytest.Item) -> Plan:
+        """What the markers of a test ask for.
+
+        Raises:
+            pytest.UsageError: a marker's arguments are wrong.
+        """
+        return plan(item, self.settings)
+
+    @cached_property
+    def devices(self) -> DeviceReport:
+        """What TensorFlow has; imports TensorFlow, where there is one."""
+        from pytest_tfdevice.devices import find_devices
+
+        return find_devices()
+
+    def skip_reason(self, item: pytest.Item) -> str | None:
+        """Why a marked test can't run here; None where it can."""
+        needs = self.plan(item)
+        if not needs.marked:
+            return None
+        if self.devices.build is None:
+            return f"{self.devices.cause}"
+        requirement = needs.requirement
+        if requirement is None:
+            return None
+        return self.devices.skip_reason(
+            requirement.count, requirement.memory, requirement.compute_capability
+        )
+
+    @contextlib.contextmanager
+    def watching(self, item: pytest.Item) -> Iterator[list[Watched]]:
+        """Watches the test's body; the list holds the result once it has ended, if any."""
+        found: list[Watched] = []
+        rules = self.plan(item).rules
+        report_only = not rules
+        if report_only and not (self.settings.watch or self.settings.enforce):
+            yield found
+            return
+        if report_only and self.settings.enforce and self._has_gpu():
+            rules = (enforced(self.settings),)
+        window = _LateWindow(rules, wait=report_only)
+        try:
+            yield found
+        finally:
+            record = window.close()
+            if record is not None and (record.saw_something or not report_only):
+                found.append(self._judge(item, record, rules))
+
+    def _has_gpu(self) -> bool:
+        """Asked only where TensorFlow is there already, so that it isn't imported for this."""
+        return "tensorflow" not in sys.modules or self.devices.count > 0
+
+    def _judge(self, item: pytest.Item, record: Record, rules: Sequence[Rule]) -> Watched:
+        from pytest_tfdevice.kernels.current import gpu_kernels
+        from pytest_tfdevice.reports.text import failure
+        from pytest_tfdevice.rules import judge
+
+        hook = item.ihook
+        hook.pytest_tfdevice_record(item=item, record=record)
+        rules = [rule for rule in rules if rule.marker != _ENFORCE or record_has_gpu(record)]
+        kernels = gpu_kernels() if rules else None
+        verdicts = tuple(
+            judge(record, rule, kernels, lambda p: hook.pytest_tfdevice_classify(placement=p))
+            for rule in rules
+        )
+        return Watched(
+            record,
+            verdicts,
+            TestResult.of(item.nodeid, record, verdicts),
+            "\n\n".join(failure(verdict, record) for verdict in verdicts if not verdict.passed),
+        )
+
+
+_ENFORCE = "--tfdevice-enforce"
+
+
+def record_has_gpu(record: Record) -> bool:
+    """True where TensorFlow had a GPU, real or simulated."""
+    return any(info.device.type == "GPU" for info in record.devices)
+
+
+class _LateWindow:
+    """A window that opens now, or with ``wait`` as soon as TensorFlow has been imported."""
+
+    def __init__(self, rules: Sequence[Rule], *, wait: bool) -> None:
+        self._target = rules[0].target if rules else DeviceSpec(type="GPU")
+        self._window: Window | None = None
+        self._hook: Any = None
+        if wait and "tensorflow" not in sys.modules:
+            self._hook = after_import("tensorflow", self._open)
+        else:
+            self._open()
+
+    def _open(self, _: object = None) -> None:
+        from pytest_tfdevice.capture.window import Window
+
+        window = Window(self._target)
+        window.open()
+        self._window = window
+
+    def close(self) -> Record | None:
+        """What was seen; None where TensorFlow was never imported."""
+        if self._hook is not None:
+            self._hook.remove()
+        return self._window.close() if self._window is not None else None
