@@ -87,10 +87,8 @@ def test_a_bad_table_is_an_error(text: str) -> None:
         parse_table(text)
 
 
-@pytest.mark.parametrize("data", [b"", b"not gzip", compress("x" * 100)[:-9]])
+@pytest.mark.parametrize("data", [b"not gzip", compress("x" * 100)[:-9]])
 def test_a_damaged_file_is_an_error(data: bytes) -> None:
-    if data == b"":
-        pytest.skip("gzip reads an empty file as an empty text, which is no table")
     with pytest.raises(TableError):
         decompress(data)
 
