@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,6 +74,35 @@ def test_a_removed_hook_is_not_called() -> None:
     hook.remove()
     importlib.import_module("lib")
     assert order == ["kept"]
+
+
+def test_callbacks_may_add_and_remove_callbacks() -> None:
+    order: list[str] = []
+
+    def first(_: ModuleType) -> None:
+        order.append("first")
+        hook.remove()
+        removed.remove()
+        after_import("lib", lambda module: order.append(f"added {module.VALUE}"))
+
+    hook = after_import("lib", first)
+    removed = after_import("lib", lambda _: order.append("removed"))
+    after_import("lib", lambda _: order.append("second"))
+    importlib.import_module("lib")
+    assert order == ["first", "second", "added 2"]
+
+
+def test_looking_for_a_module_is_not_importing_it(tmp_path: Path) -> None:
+    seen: list[ModuleType] = []
+    after_import("lib", seen.append)
+    spec = importlib.util.find_spec("lib")
+    assert spec is not None
+    assert spec.loader is not None
+    assert spec.loader.is_package("lib")  # type: ignore[attr-defined]
+    assert first_import("lib") is None
+    assert seen == []
+    module = importlib.import_module("lib")
+    assert seen == [module]
 
 
 def test_a_failed_import_calls_nothing_and_keeps_its_error(tmp_path: Path) -> None:
