@@ -130,7 +130,10 @@ def test_a_folder_of_another_user_is_refused(
 ) -> None:
     make_compiler()
     folder.mkdir(parents=True, mode=0o700)
-    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    if os.geteuid() == 0:
+        os.chown(folder, 4321, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
     with pytest.raises(SimulatorError, match="belongs to another user"):
         build.ensure_built(INSTALL)
 
@@ -176,6 +179,19 @@ def test_a_folder_without_permission(
     monkeypatch.setattr(os, "access", lambda path, mode: path != folder and allowed(path, mode))
     with pytest.raises(SimulatorError, match="no permission to write"):
         build.ensure_built(INSTALL)
+
+
+def test_a_library_in_a_folder_that_cannot_be_written_to_is_used(
+    folder: Path, make_compiler: MakeCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_compiler()
+    built = build.ensure_built(INSTALL)
+
+    def read_only(path: Path) -> None:
+        raise SimulatorError("read-only file system")
+
+    monkeypatch.setattr(cache, "prepare", read_only)
+    assert build.ensure_built(INSTALL) == built
 
 
 def test_a_damaged_description_leads_to_a_new_build(
