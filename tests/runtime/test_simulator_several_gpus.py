@@ -46,6 +46,14 @@ def test_mirrored_all_reduce(two: Results) -> None:
     assert variables == ["GPU:0", "GPU:1"]
 
 
+@pytest.mark.parametrize(
+    ("reduction", "result"),
+    [("sum", [4.0, 7.0]), ("min", [1.0, 2.0]), ("max", [3.0, 5.0]), ("prod", [3.0, 10.0])],
+)
+def test_nccl_all_reduce(two: Results, reduction: str, result: list[float]) -> None:
+    assert two["nccl_all_reduce"][reduction] == [result, result]
+
+
 def test_mirrored_training(two: Results) -> None:
     replicas, losses = two["mirrored_training"]
     assert replicas == 2

@@ -91,4 +91,31 @@ def mirrored_training() -> Any:
     return [strategy.num_replicas_in_sync, [float(loss) for loss in history]]
 
 
+@check
+def nccl_all_reduce() -> Any:
+    """What MirroredStrategy uses by default up to TF 2.15 or so, here by itself."""
+
+    def reduce(reduction: str, dtype: Any) -> list[list[float]]:
+        @tf.function
+        def both() -> Any:
+            results = []
+            for i, values in enumerate(([1, 5], [3, 2])):
+                with tf.device(f"GPU:{i}"):
+                    results.append(
+                        tf.raw_ops.NcclAllReduce(
+                            input=tf.cast(tf.constant(values), dtype),
+                            reduction=reduction,
+                            num_devices=2,
+                            shared_name=f"test {reduction} {dtype.name}",
+                        )
+                    )
+            return results
+
+        both()
+        return [[float(x) for x in result] for result in both()]
+
+    kinds = [("sum", tf.float32), ("min", tf.float16), ("max", tf.float64), ("prod", tf.int64)]
+    return {reduction: reduce(reduction, dtype) for reduction, dtype in kinds}
+
+
 run()
