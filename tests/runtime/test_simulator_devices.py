@@ -116,6 +116,14 @@ def test_compiled_functions(seen: Results) -> None:
     }
 
 
+def test_a_compiled_function_without_gpu_kernel(seen: Results) -> None:
+    assert seen["compiled_without_gpu_kernel"] == ["GPU:0", [[7, 10], [15, 22]]]
+
+
+def test_checkpoint_and_saved_model(seen: Results) -> None:
+    assert seen["saved_and_restored"] == ["GPU:0", GPU, [2.0, 3.0]]
+
+
 def test_data_pipeline_and_prefetching_to_it(seen: Results) -> None:
     assert seen["data_pipeline"] == ["GPU:0", [1.0, 3.0, 5.0, 7.0]]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -190,6 +191,34 @@ def compiled() -> Any:
         "cpu": [short(on_cpu.device), float(on_cpu[0, 0])],
         "nested": [short(nested.device), float(nested[0, 0])],
     }
+
+
+@check
+def compiled_without_gpu_kernel() -> Any:
+    """An int32 MatMul has no GPU kernel, but XLA would compile it for one."""
+    result = tf.function(lambda x: x @ x, jit_compile=True)(tf.constant([[1, 2], [3, 4]]))
+    return [short(result.device), result.numpy().tolist()]
+
+
+@check
+def saved_and_restored() -> Any:
+    class Scale(tf.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.factor = tf.Variable([2.0, 3.0])
+
+        @tf.function(input_signature=[tf.TensorSpec([2])])
+        def __call__(self, x: Any) -> Any:
+            return x * self.factor
+
+    module = Scale()
+    with tempfile.TemporaryDirectory() as folder:
+        path = tf.train.Checkpoint(module=module).save(f"{folder}/checkpoint")
+        module.factor.assign([0.0, 0.0])
+        tf.train.Checkpoint(module=module).restore(path)
+        tf.saved_model.save(module, f"{folder}/model")
+        loaded = tf.saved_model.load(f"{folder}/model")
+        result = loaded(tf.ones([2]))
+    return [short(module.factor.device), where(result), result.numpy().tolist()]
 
 
 @check
