@@ -34,7 +34,7 @@ class LoadStats:
         added: kernels registered for the simulated GPUs.
         kept: GPU kernels that were left alone, because their code runs on the host as it is.
         unknown: kernels in the table of which this TensorFlow has no op or dtype.
-        skipped: kernels for NCCL.
+        skipped: kernels for NCCL, which has only its all-reduce here.
         seconds: how long it took, without importing TensorFlow and compiling.
     """
 
