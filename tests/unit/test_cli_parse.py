@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
+import pytest_tfdevice
 from pytest_tfdevice import cli
 from pytest_tfdevice.cli import main
 
 LOGS = Path(__file__).parent.parent / "data" / "logs"
-ROOT = Path(__file__).parent.parent.parent
+# Where the package that is tested lies: the source tree, or tox's site-packages.
+ROOT = Path(pytest_tfdevice.__file__).resolve().parents[1]
 CASES = json.loads((LOGS / "index.json").read_text(encoding="utf-8"))["cases"]
 EAGER = str(LOGS / "030-directml-plugin-repl.txt")
 GPU0 = "/job:localhost/replica:0/task:0/device:GPU:0"
