@@ -18,13 +18,13 @@ import pytest
 from pytest_tfdevice._import_hooks import after_import
 from pytest_tfdevice.config import Settings
 from pytest_tfdevice.marks import Plan, enforced, plan
-from pytest_tfdevice.model import DeviceSpec, Record
-from pytest_tfdevice.patterns import Rule
 from pytest_tfdevice.results import TestResult
 
 if TYPE_CHECKING:
     from pytest_tfdevice.capture.window import Window
     from pytest_tfdevice.devices import DeviceReport
+    from pytest_tfdevice.model import Record
+    from pytest_tfdevice.patterns import Rule
     from pytest_tfdevice.verdict import Verdict
 
 
@@ -133,7 +133,7 @@ class _LateWindow:
     """A window that opens now, or with ``wait`` as soon as TensorFlow has been imported."""
 
     def __init__(self, rules: Sequence[Rule], *, wait: bool) -> None:
-        self._target = rules[0].target if rules else DeviceSpec(type="GPU")
+        self._target = rules[0].target if rules else None
         self._window: Window | None = None
         self._hook: Any = None
         if wait and "tensorflow" not in sys.modules:
