@@ -142,8 +142,10 @@ class _LateWindow:
             self._open()
 
     def _open(self, _: object = None) -> None:
+        from pytest_tfdevice.capture.output import flush_c_stdio
         from pytest_tfdevice.capture.window import Window
 
+        flush_c_stdio()
         window = Window(self._target)
         window.open()
         self._window = window
@@ -152,4 +154,11 @@ class _LateWindow:
         """What was seen; None where TensorFlow was never imported."""
         if self._hook is not None:
             self._hook.remove()
-        return self._window.close() if self._window is not None else None
+        if self._window is None:
+            return None
+        from pytest_tfdevice.capture.output import flush_c_stdio
+
+        # What the test's own logging Session printed stands in C's buffer: with the test it
+        # belongs to, pytest shows it there; left alone, it would come out at the end of the run.
+        flush_c_stdio()
+        return self._window.close()
