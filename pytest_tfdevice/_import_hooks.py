@@ -12,9 +12,10 @@ import importlib.machinery
 import sys
 from collections.abc import Callable, Sequence
 from types import FrameType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .model import SourceLine
+if TYPE_CHECKING:
+    from .model import SourceLine
 
 Callback = Callable[[ModuleType], object]
 
@@ -146,6 +147,8 @@ def _install() -> None:
 
 def _importing_line(frame: FrameType | None) -> SourceLine | None:
     """The first frame that isn't the import system's or this module's."""
+    from .model import SourceLine
+
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith("<frozen importlib") and file != __file__:

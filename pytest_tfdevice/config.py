@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tfdevice.patterns import Pattern, PatternError
-from pytest_tfdevice.units import SizeError, format_size, parse_size
+from pytest_tfdevice.units import format_size, parse_size
+
+if TYPE_CHECKING:
+    from pytest_tfdevice.patterns import Pattern
 
 DEFAULT_MEMORY = 16 * 2**30
 
@@ -83,7 +85,7 @@ class Settings:
             allow=tuple(
                 pattern
                 for text in texts["allow"] or ()
-                if (pattern := _read("allow", text, Pattern.parse)) is not None
+                if (pattern := _read("allow", text, _pattern)) is not None
             ),
         )
 
@@ -168,10 +170,16 @@ def _value(config: pytest.Config, name: str) -> Any:
     return given if given is not None else config.getini(f"tfdevice_{name}")
 
 
+def _pattern(text: str) -> Pattern:
+    from pytest_tfdevice.patterns import Pattern
+
+    return Pattern.parse(text)
+
+
 def _read(name: str, text: Any, parse: Any) -> Any:
     if text is None or text == "":
         return None
     try:
         return parse(text)
-    except (PatternError, SizeError, ValueError) as error:
+    except ValueError as error:  # PatternError and SizeError too
         raise pytest.UsageError(f"--tfdevice-{name} (ini: tfdevice_{name}): {error}") from None

@@ -90,9 +90,11 @@ def pytest_runtest_makereport(
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    from pytest_tfdevice.reports.terminal import write_summary
+    results = config.stash[_WATCH].results
+    if results:
+        from pytest_tfdevice.reports.terminal import write_summary
 
-    write_summary(terminalreporter, config.stash[_WATCH].results)
+        write_summary(terminalreporter, results)
 
 
 class _Results:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_tfdevice.model import Record
-from pytest_tfdevice.verdict import Verdict
+if TYPE_CHECKING:
+    from pytest_tfdevice.model import Record
+    from pytest_tfdevice.verdict import Verdict
 
 
 @dataclass(frozen=True)

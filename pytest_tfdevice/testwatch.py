@@ -18,13 +18,13 @@ import pytest
 from pytest_tfdevice._import_hooks import after_import
 from pytest_tfdevice.config import Settings
 from pytest_tfdevice.marks import Plan, enforced, plan
-from pytest_tfdevice.model import DeviceSpec, Record
-from pytest_tfdevice.patterns import Rule
 from pytest_tfdevice.results import TestResult
 
 if TYPE_CHECKING:
     from pytest_tfdevice.capture.window import Window
     from pytest_tfdevice.devices import DeviceReport
+    from pytest_tfdevice.model import Record
+    from pytest_tfdevice.patterns import Rule
     from pytest_tfdevice.verdict import Verdict
 
 
@@ -133,7 +133,7 @@ class _LateWindow:
     """A window that opens now, or with ``wait`` as soon as TensorFlow has been imported."""
 
     def __init__(self, rules: Sequence[Rule], *, wait: bool) -> None:
-        self._target = rules[0].target if rules else DeviceSpec(type="GPU")
+        self._target = rules[0].target if rules else None
         self._window: Window | None = None
         self._hook: Any = None
         if wait and "tensorflow" not in sys.modules:
@@ -142,8 +142,10 @@ class _LateWindow:
             self._open()
 
     def _open(self, _: object = None) -> None:
+        from pytest_tfdevice.capture.output import flush_c_stdio
         from pytest_tfdevice.capture.window import Window
 
+        flush_c_stdio()
         window = Window(self._target)
         window.open()
         self._window = window
@@ -152,4 +154,11 @@ class _LateWindow:
         """What was seen; None where TensorFlow was never imported."""
         if self._hook is not None:
             self._hook.remove()
-        return self._window.close() if self._window is not None else None
+        if self._window is None:
+            return None
+        from pytest_tfdevice.capture.output import flush_c_stdio
+
+        # What the test's own logging Session printed stands in C's buffer: with the test it
+        # belongs to, pytest shows it there; left alone, it would come out at the end of the run.
+        flush_c_stdio()
+        return self._window.close()

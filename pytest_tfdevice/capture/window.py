@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import gc
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -63,6 +65,10 @@ class Window:
 
     def close(self) -> Record:
         """Ends the watch and gives what was seen."""
+        with _no_garbage_collection():
+            return self._close()
+
+    def _close(self) -> Record:
         try:
             CHANNELS.close(self)
         finally:
@@ -274,6 +280,21 @@ class Window:
 
 
 _OPEN: list[Window] = []
+
+
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Keeps the graphs of a model that the test has let go of: they hold lines and shapes.
+
+    TensorFlow 2.12 takes a ``FuncGraph`` apart when its function is collected.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _find_function_op(function: str | None, name: str) -> Any:

@@ -77,6 +77,8 @@ def worst(results: Sequence[TestResult]) -> list[str]:
         share = f"{percent(result.on_target / result.counting)}" if result.counting else "-"
         head = f"  {off:>5} off, {share:>6} on  " if result.counting else "    nothing to judge  "
         lines.append(head + cut(escape(result.nodeid), WIDTH - len(head), keep_end=True))
+        if off == 0:  # it failed for something else
+            lines.append(" " * len(head) + cut(escape(result.summary), WIDTH - len(head)))
     if len(bad) > MAX_TESTS:
         lines.append(f"  … and {count(len(bad) - MAX_TESTS, 'more test')}")
     return lines

@@ -107,6 +107,8 @@ def _group(group: Group) -> list[str]:
         _created(o.placement) for o in group.offenders if o.placement.source is not None
     ):
         lines += _wrapped(f"line:  {source}", "    ", "           ")
+    if all(o.placement.source is None and o.placement.origin == "session" for o in group.offenders):
+        lines.append("    line:  not on record: ops of an imported graph (a frozen one) have none")
     for mend in _distinct((o.reason.mend for o in group.offenders), limit=1):
         lines += _wrapped(f"mend:  {mend}", "    ", "           ")
     return lines
@@ -190,7 +192,7 @@ def _device(placement: Placement) -> str:
 
 def _wrapped(text: str, indent: str, hanging: str | None = None) -> list[str]:
     return textwrap.wrap(
-        escape(text),
+        escape(text.replace(os.getcwd() + os.sep, "")),
         WIDTH,
         initial_indent=indent,
         subsequent_indent=hanging if hanging is not None else indent + "  ",
