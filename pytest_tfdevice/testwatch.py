@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from pytest_tfdevice.devices import DeviceReport
     from pytest_tfdevice.verdict import Verdict
 
+USAGE_ERRORS = "tfdevice_usage_errors"
+"""Key of pytest-xdist's ``workeroutput``."""
+MAX_ERRORS = 10
+
 
 @dataclass
 class Watched:
@@ -55,6 +59,24 @@ class TestWatch:
             pytest.UsageError: a marker's arguments are wrong.
         """
         return plan(item, self.settings)
+
+    def check(self, items: Sequence[pytest.Item], workeroutput: dict[str, Any]) -> None:
+        """Reads the markers of all tests; ``workeroutput`` takes what is wrong to the controller.
+
+        Raises:
+            pytest.UsageError: arguments are wrong, one message for each test.
+        """
+        errors = []
+        for item in items:
+            try:
+                self.plan(item)
+            except pytest.UsageError as error:
+                errors.append(str(error))
+        if errors:
+            more = len(errors) - MAX_ERRORS
+            errors[MAX_ERRORS:] = [f"… and wrong markers on {more} more tests"] if more > 0 else []
+            workeroutput[USAGE_ERRORS] = errors
+            raise pytest.UsageError(*errors)
 
     @cached_property
     def devices(self) -> DeviceReport:

@@ -24,6 +24,8 @@ import pytest
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SECTION = "where TensorFlow ran (tfdevice)"
+QUICK = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+"""Leaves out what costs time and changes nothing here: Hypothesis' summary imports all of it."""
 _NOT_INHERITED = ("PYTEST_", "CUDA_VISIBLE_DEVICES", "TF_")
 
 
@@ -154,7 +156,7 @@ def run_pytest(
         **(env or {}),
     }
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "outcome_log", *args],
+        [sys.executable, "-m", "pytest", "-p", "outcome_log", *QUICK, *args],
         env={name: value for name, value in settings.items() if value is not None},
         cwd=folder,
         stdin=subprocess.DEVNULL,

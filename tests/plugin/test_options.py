@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from pytest_process import Run, one_line, run_pytest
+from pytest_process import QUICK, Run, one_line, run_pytest
 
 PLAIN = "def test_plain(): pass\n"
 SWITCHES = ("watch", "enforce", "strict")
@@ -17,7 +17,7 @@ def run(folder: Path, *args: str, ini: str = "") -> Run:
 
 
 def test_help_teaches_every_option(pytester: pytest.Pytester) -> None:
-    text = one_line(pytester.runpytest("--help").stdout.str())
+    text = one_line(pytester.runpytest(*QUICK, "--help").stdout.str())
     for name, teaches in {
         "--tfdevice-simulate=N[:MEMORY]": "without a GPU",
         "--tfdevice-watch": "report where it ran",
@@ -34,7 +34,7 @@ def test_help_teaches_every_option(pytester: pytest.Pytester) -> None:
 
 
 def test_markers_teaches_every_marker(pytester: pytest.Pytester) -> None:
-    text = one_line(pytester.runpytest("--markers").stdout.str())
+    text = one_line(pytester.runpytest(*QUICK, "--markers").stdout.str())
     assert "@pytest.mark.requires_gpu(count=1, memory=None, compute_capability=None): skip" in text
     assert (
         "@pytest.mark.on_gpu(*ops, index=None, allow=(), strict=False, min_ratio=None): watch"
@@ -57,7 +57,7 @@ def test_markers_are_registered(pytester: pytest.Pytester) -> None:
         def test_it(): pass
         """
     )
-    result = pytester.runpytest("--strict-markers", "--collect-only")
+    result = pytester.runpytest(*QUICK, "--strict-markers", "--collect-only")
     assert result.ret == 0
     result.stdout.no_fnmatch_line("*Warning*")
 
@@ -149,7 +149,7 @@ def test_options_in_addopts_and_environment(tmp_path: Path) -> None:
 def test_a_bad_value_is_a_usage_error(
     pytester: pytest.Pytester, option: str, value: str, why: str
 ) -> None:
-    refused(pytester.runpytest(f"--tfdevice-{option}={value}"), f"--tfdevice-{option}", why)
+    refused(pytester.runpytest(*QUICK, f"--tfdevice-{option}={value}"), f"--tfdevice-{option}", why)
 
 
 @pytest.mark.parametrize(
@@ -166,12 +166,12 @@ def test_a_bad_value_in_the_ini_file_too(
     pytester: pytest.Pytester, key: str, value: str, why: str
 ) -> None:
     pytester.makeini(f"[pytest]\ntfdevice_{key} = {value}\n")
-    refused(pytester.runpytest(), f"tfdevice_{key}", why)
+    refused(pytester.runpytest(*QUICK), f"tfdevice_{key}", why)
 
 
 def test_values_of_the_wrong_type_in_a_toml_file(pytester: pytest.Pytester) -> None:
     pytester.makepyprojecttoml("[tool.pytest.ini_options]\ntfdevice_watch = 'never'\n")
-    refused(pytester.runpytest(), "tfdevice_watch", "never")
+    refused(pytester.runpytest(*QUICK), "tfdevice_watch", "never")
 
 
 def refused(result: pytest.RunResult, option: str, why: str) -> None:
