@@ -88,9 +88,13 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     for watched in item.stash.get(_WATCHED, []) if call.when == "call" else []:
-        report.tfdevice = watched.result.to_json()  # type: ignore[attr-defined]
-        if report.failed and watched.report and watched.report not in str(report.longrepr):
-            report.sections.append((SECTION, watched.report))
+        expected = hasattr(report, "wasxfail")
+        if report.skipped and not expected:
+            continue
+        report.tfdevice = watched.result.to_json(expected)  # type: ignore[attr-defined]
+        text = watched.report if report.failed else watched.notes
+        if text and text not in str(report.longrepr):
+            report.sections.append((SECTION, text))
     return report
 
 

@@ -41,6 +41,8 @@ class Watched:
     result: TestResult
     report: str = ""
     """The failure report; empty where the test passed."""
+    notes: str = ""
+    """What to know of a test that passed; empty where there is nothing."""
 
 
 @dataclass
@@ -124,7 +126,7 @@ class TestWatch:
 
     def _judge(self, item: pytest.Item, record: Record, rules: Sequence[Rule]) -> Watched:
         from pytest_tfdevice.kernels.current import gpu_kernels
-        from pytest_tfdevice.reports.text import failure
+        from pytest_tfdevice.reports.text import failure, remarks
         from pytest_tfdevice.rules import judge
 
         hook = item.ihook
@@ -140,6 +142,7 @@ class TestWatch:
             verdicts,
             TestResult.of(item.nodeid, record, verdicts),
             "\n\n".join(failure(verdict, record) for verdict in verdicts if not verdict.passed),
+            "\n\n".join(remarks(verdict) for verdict in verdicts if verdict.notes),
         )
 
 

@@ -143,7 +143,7 @@ def run_pytest(
     folder.mkdir(parents=True, exist_ok=True)
     lines = textwrap.dedent(ini).strip()
     for name, text in {"pytest.ini": f"[pytest]\n{lines}\n", **files}.items():
-        (folder / name).write_text(textwrap.dedent(text))
+        (folder / name).write_text(textwrap.dedent(text).lstrip("\n"))
     log = folder / "outcomes.json"
     inherited = {n: v for n, v in os.environ.items() if not n.startswith(_NOT_INHERITED)}
     path = [str(p) for p in (python_path, folder, HERE, ROOT) if p is not None]
