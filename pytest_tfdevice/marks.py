@@ -271,12 +271,13 @@ def _implied(requirement: Requirement | None, rule: Rule) -> Requirement | None:
 
 def _capability(value: Any) -> tuple[int, int]:
     try:
-        if isinstance(value, tuple) and len(value) == 2:
-            return int(value[0]), int(value[1])
         if isinstance(value, bool):
             raise ValueError
-        major, _, minor = str(value).partition(".")
-        return int(major), int(minor or 0)
+        major, minor = value if isinstance(value, tuple) else f"{value}.0".split(".")[:2]
+        found = int(major), int(minor)
+        if min(found) < 0:
+            raise ValueError
+        return found
     except (TypeError, ValueError):
         raise MarkError(
             f"compute_capability={value!r} is none: such as 7.0, '8.6' or (8, 6)"

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from pytest_tfdevice.patterns import Rule
     from pytest_tfdevice.verdict import Verdict
 
+USAGE_ERRORS = "tfdevice_usage_errors"
+"""Key of pytest-xdist's ``workeroutput``."""
+MAX_ERRORS = 10
+
 
 @dataclass
 class Watched:
@@ -37,6 +41,8 @@ class Watched:
     result: TestResult
     report: str = ""
     """The failure report; empty where the test passed."""
+    notes: str = ""
+    """What to know of a test that passed; empty where there is nothing."""
 
 
 @dataclass
@@ -55,6 +61,24 @@ class TestWatch:
             pytest.UsageError: a marker's arguments are wrong.
         """
         return plan(item, self.settings)
+
+    def check(self, items: Sequence[pytest.Item], workeroutput: dict[str, Any]) -> None:
+        """Reads the markers of all tests; ``workeroutput`` takes what is wrong to the controller.
+
+        Raises:
+            pytest.UsageError: arguments are wrong, one message for each test.
+        """
+        errors = []
+        for item in items:
+            try:
+                self.plan(item)
+            except pytest.UsageError as error:
+                errors.append(str(error))
+        if errors:
+            more = len(errors) - MAX_ERRORS
+            errors[MAX_ERRORS:] = [f"… and wrong markers on {more} more tests"] if more > 0 else []
+            workeroutput[USAGE_ERRORS] = errors
+            raise pytest.UsageError(*errors)
 
     @cached_property
     def devices(self) -> DeviceReport:
@@ -102,7 +126,7 @@ class TestWatch:
 
     def _judge(self, item: pytest.Item, record: Record, rules: Sequence[Rule]) -> Watched:
         from pytest_tfdevice.kernels.current import gpu_kernels
-        from pytest_tfdevice.reports.text import failure
+        from pytest_tfdevice.reports.text import failure, remarks
         from pytest_tfdevice.rules import judge
 
         hook = item.ihook
@@ -118,6 +142,7 @@ class TestWatch:
             verdicts,
             TestResult.of(item.nodeid, record, verdicts),
             "\n\n".join(failure(verdict, record) for verdict in verdicts if not verdict.passed),
+            "\n\n".join(remarks(verdict) for verdict in verdicts if verdict.notes),
         )
 
 

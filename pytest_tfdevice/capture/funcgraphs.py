@@ -19,6 +19,30 @@ _FUNCTION_TYPES = ("AtomicFunction", "_EagerDefinedFunction")
 """What holds a function's name and graph: the first from TensorFlow 2.14, the second before."""
 
 
+_CONCRETE = "ConcreteFunction"
+"""Takes its graph apart when it goes (2.12)."""
+_DEPTH = 16
+"""How many frames lie between an op callback and the objects that called the function, at most."""
+
+
+def calling_objects(frame: Any) -> list[Any]:
+    """The TensorFlow functions whose methods are calling one, as the stack has them.
+
+    As long as they are held, so is what the function was made of: a function that a test makes is
+    gone when the test has ended, before anybody asks for its lines.
+    """
+    found: list[Any] = []
+    for _ in range(_DEPTH):
+        if frame is None:
+            break
+        if "self" in frame.f_code.co_varnames:
+            owner = frame.f_locals.get("self")
+            if type(owner).__name__ in (*_FUNCTION_TYPES, _CONCRETE) and owner not in found:
+                found.append(owner)
+        frame = frame.f_back
+    return found
+
+
 class FuncGraphs:
     """Python graphs by function name, remembered from window to window while they live."""
 

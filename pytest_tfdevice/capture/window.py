@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -52,6 +53,7 @@ class Window:
         self._calls: Counter[str] = Counter()
         self._called: dict[str, tuple[str, str]] = {}
         self._definitions: dict[str, Any] = {}
+        self._held: list[Any] = []
         self._session_runs: list[sessions.SessionRun] = []
         self._others: list[eager.EagerLog] = []
         self._problems: dict[str, None] = {}
@@ -77,7 +79,10 @@ class Window:
                     other._others.append(self._eager)
                     self._others.append(other._eager)
             _OPEN.remove(self)
-        return self._record()
+        try:
+            return self._record()
+        finally:
+            self._held.clear()
 
     # ------------------------------------------------------- what the channels tell
     def on_op(self, op_type: str, inputs: Any, attrs: Any, outputs: Any, scope: str) -> None:
@@ -92,6 +97,7 @@ class Window:
             return
         device = next((t.device for t in outputs or () if hasattr(t, "device")), "")
         self._called[function] = (device, scope)
+        self._held += funcgraphs.calling_objects(sys._getframe(1))
         CHANNELS.collect()
         for graph in self._graphs[self._unclaimed :]:
             graph.called = function

@@ -209,6 +209,7 @@ def _load(
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     begin = time.monotonic()
     stats = _call(library, table, count, size, check_real_gpus=not hide_real_gpu)
+    private.hide_pluggable_gpus()
     private.reinitialize_physical_devices()
     simulation = Simulation(
         count=count,
