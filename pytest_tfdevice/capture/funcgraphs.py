@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from types import FrameType
 from typing import Any
 
 from pytest_tfdevice.capture import private
@@ -61,6 +62,21 @@ class FuncGraphs:
 
 
 FUNC_GRAPHS = FuncGraphs()
+
+
+def running(frame: FrameType | None, limit: int = 40) -> list[Any]:
+    """The functions of TensorFlow that are being called in this stack.
+
+    Whoever keeps them keeps their graphs, too: a ``tf.function`` that a test defines for itself is
+    gone when the test returns.
+    """
+    found = []
+    while frame is not None and limit:
+        owner = frame.f_locals.get("self") if "self" in frame.f_code.co_varnames else None
+        if type(owner).__name__ in (*_FUNCTION_TYPES, "ConcreteFunction"):
+            found.append(owner)
+        frame, limit = frame.f_back, limit - 1
+    return found
 
 
 def find_op(graph: Any, name: str) -> Any:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import gc
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -52,6 +51,7 @@ class Window:
         self._calls: Counter[str] = Counter()
         self._called: dict[str, tuple[str, str]] = {}
         self._definitions: dict[str, Any] = {}
+        self._kept: list[Any] = []
         self._session_runs: list[sessions.SessionRun] = []
         self._others: list[eager.EagerLog] = []
         self._problems: dict[str, None] = {}
@@ -65,10 +65,6 @@ class Window:
 
     def close(self) -> Record:
         """Ends the watch and gives what was seen."""
-        with _no_garbage_collection():
-            return self._close()
-
-    def _close(self) -> Record:
         try:
             CHANNELS.close(self)
         finally:
@@ -77,7 +73,10 @@ class Window:
                     other._others.append(self._eager)
                     self._others.append(other._eager)
             _OPEN.remove(self)
-        return self._record()
+        try:
+            return self._record()
+        finally:
+            self._kept.clear()
 
     # ------------------------------------------------------- what the channels tell
     def on_op(self, op_type: str, inputs: Any, attrs: Any, outputs: Any, scope: str) -> None:
@@ -92,6 +91,7 @@ class Window:
             return
         device = next((t.device for t in outputs or () if hasattr(t, "device")), "")
         self._called[function] = (device, scope)
+        self._kept += funcgraphs.running(sys._getframe(1))
         CHANNELS.collect()
         for graph in self._graphs[self._unclaimed :]:
             graph.called = function
@@ -280,21 +280,6 @@ class Window:
 
 
 _OPEN: list[Window] = []
-
-
-@contextlib.contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Keeps the graphs of a model that the test has let go of: they hold lines and shapes.
-
-    TensorFlow 2.12 takes a ``FuncGraph`` apart when its function is collected.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _find_function_op(function: str | None, name: str) -> Any:
