@@ -66,7 +66,11 @@ def pytest_testnodedown(node: Any) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     reason = item.config.stash[_WATCH].skip_reason(item)
-    if reason is not None:
+    if reason is None:
+        return
+    # As a marker, so that pytest shows the test's place and not this one's.
+    item.add_marker(pytest.mark.skip(reason=reason), append=False)
+    if not item.config.pluginmanager.has_plugin("skipping"):
         pytest.skip(reason)
 
 

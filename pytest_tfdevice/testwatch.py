@@ -97,9 +97,13 @@ class TestWatch:
         requirement = needs.requirement
         if requirement is None:
             return None
-        return self.devices.skip_reason(
+        reason = self.devices.skip_reason(
             requirement.count, requirement.memory, requirement.compute_capability
         )
+        if reason is not None and not self.devices.count and sys.platform == "linux":
+            count = f"--tfdevice-simulate {requirement.count}"
+            reason += f" ({count} runs it on simulated ones)"
+        return reason
 
     @contextlib.contextmanager
     def watching(self, item: pytest.Item) -> Iterator[list[Watched]]:
