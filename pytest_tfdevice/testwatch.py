@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -85,7 +86,10 @@ class TestWatch:
         """What TensorFlow has; imports TensorFlow, where there is one."""
         from pytest_tfdevice.devices import find_devices
 
-        return find_devices()
+        found = find_devices()
+        for remark in found.remarks:
+            warnings.warn(pytest.PytestWarning(f"tfdevice: {remark}"), stacklevel=2)
+        return found
 
     @cached_property
     def _lost(self) -> str:
