@@ -120,5 +120,6 @@ class _Results:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         data = getattr(report, "tfdevice", None)
-        if data is not None:
+        # pytest-rerunfailures reports each try; the last one is the test's.
+        if data is not None and str(report.outcome) != "rerun":
             self._results.append(TestResult.from_json(data))
