@@ -105,9 +105,7 @@ def _after_others(programs: list[Program], seed: int) -> Iterator[Run]:
         others = [program for program in order if program not in group] or order
         before = (others * BEFORE)[:BEFORE]
 
-        def work(
-            before: list[Program] = before, group: list[Program] = group
-        ) -> Iterator[Run]:
+        def work(before: list[Program] = before, group: list[Program] = group) -> Iterator[Run]:
             for program in before:
                 for _ in judging.runs(program, "before"):
                     pass

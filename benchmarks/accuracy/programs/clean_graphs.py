@@ -193,12 +193,12 @@ def gather_and_scatter() -> Step:
 
 @clean("ragged", ops=("Mul",))
 def ragged_arithmetic() -> Step:
-    """A ragged batch: arithmetic, means of rows, padding to dense."""
+    """A ragged batch: arithmetic, means of rows, squares."""
 
     @tf.function
     def step(values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         rows = tf.RaggedTensor.from_row_lengths(values, [2, 0, 3]) * 2.0
-        return tf.reduce_mean(rows, axis=1), rows.to_tensor(0.0)
+        return tf.reduce_mean(rows, axis=1), tf.square(rows).flat_values
 
     return lambda: step(tf.ones([5]))
 
@@ -328,7 +328,7 @@ def v1_saver_and_summaries() -> Step:
         y = tf.matmul(weight, weight)
         checked = v1.assert_greater(tf.reduce_sum(y * 0.0 + 1.0), 0.0)
         with tf.control_dependencies([checked]):
-            y = v1.Print(y, [tf.shape(y)], "shape") if hasattr(v1, "Print") else y + 0.0
+            y = v1.Print(y, [tf.shape(y), y], "y")
         v1.summary.scalar("mean", tf.reduce_mean(y))
         v1.summary.histogram("weights", weight)
         merged = v1.summary.merge_all()
@@ -338,8 +338,9 @@ def v1_saver_and_summaries() -> Step:
 
     def step() -> None:
         session.run([y, merged])
-        saver.save(session, f"{folder}/model")
-        saver.restore(session, f"{folder}/model")
+        with graph.as_default():
+            saver.save(session, f"{folder}/model")
+            saver.restore(session, f"{folder}/model")
 
     return step
 

@@ -56,9 +56,7 @@ def mobilenet_v3_training(jit: bool | None) -> Step:
     model = APPS.MobileNetV3Small(
         weights=None, input_shape=(32, 32, 3), classes=3, minimalistic=True
     )
-    return fit(
-        model, _images(), np.array([0, 1]), jit, loss="sparse_categorical_crossentropy"
-    )
+    return fit(model, _images(), np.array([0, 1]), jit, loss="sparse_categorical_crossentropy")
 
 
 @clean("layers")
@@ -177,7 +175,7 @@ def embedding_training() -> Step:
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(table(ids) ** 2)
         gradients = tape.gradient(loss, table.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, table.trainable_variables))
+        optimizer.apply_gradients(zip(gradients, table.trainable_variables, strict=True))
         return loss
 
     return step
@@ -220,7 +218,7 @@ def subclassed_train_step(jit: bool | None) -> Step:
             with tf.GradientTape() as tape:
                 loss = tf.reduce_mean((self(x, training=True) - y) ** 2)
             weights = self.trainable_variables
-            self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
+            self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
             return {"loss": loss}
 
     return fit(Model(), np.ones((4, 3), "f"), np.ones((4, 1), "f"), jit)
@@ -250,9 +248,7 @@ def class_and_sample_weights(jit: bool | None) -> Step:
     """Weights of classes are looked up by label in the input pipeline."""
     model = tf.keras.Sequential([KL.Dense(1, "sigmoid")])
     step_arguments = {"class_weight": {0: 1.0, 1: 3.0}, "verbose": 0}
-    model.compile(
-        "rmsprop", "binary_crossentropy", **({} if jit is None else {"jit_compile": jit})
-    )
+    model.compile("rmsprop", "binary_crossentropy", **({} if jit is None else {"jit_compile": jit}))
     x, y = np.ones((4, 3), "f"), np.array([[0], [1], [1], [0]])
     return lambda: model.fit(x, y, **step_arguments)
 
@@ -275,7 +271,7 @@ def gan_of_two_optimizers() -> Step:
             (second, judge_loss, judge, optimizers[1]),
         ):
             weights = part.trainable_variables
-            optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
+            optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
 
     def run() -> None:
         step(tf.ones([4, 3]))

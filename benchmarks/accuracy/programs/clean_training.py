@@ -27,7 +27,7 @@ def _optimizer_step(optimizer: object) -> Step:
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(model(ids, training=True) ** 2)
         weights = model.trainable_variables
-        optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
+        optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
         return loss
 
     return step
@@ -105,7 +105,7 @@ def loop_over_dataset_in_function() -> Step:
             with tf.GradientTape() as tape:
                 loss = tf.reduce_mean(layer(x) ** 2)
             weights = layer.trainable_variables
-            optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
+            optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
             total += loss
         return total
 
