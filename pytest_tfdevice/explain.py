@@ -86,12 +86,15 @@ class Explainer:
         self._by_name: dict[str, Placement] = {}
         self._calls: dict[str, DeviceScope] = {}
         self._handles: list[Placement] = []
+        self._group: dict[str, list[str]] = {}
         for placement in record.placements:
             self._by_name.setdefault(placement.op, placement)
             if placement.origin == "eager" and placement.request is not None:
                 self._calls.setdefault(placement.op, placement.request)
             if is_variable_handle(self._signature(placement)):
                 self._handles.append(placement)
+            for name in placement.colocated_with:
+                self._group.setdefault(name, []).append(placement.op)
 
     def reason(self, placement: Placement) -> Reason:
         """See :func:`explain`."""
@@ -253,12 +256,15 @@ class Explainer:
     def _colocated(
         self, placement: Placement, own_reason: Callable[[Placement], Reason | None]
     ) -> Reason | None:
-        """The nearest op of the colocation group that has such a reason, and the way to it."""
+        """The nearest op of the colocation group that has such a reason, and the way to it.
+
+        A group is tied together both ways: an update without a kernel takes its variable along.
+        """
         paths: dict[str, tuple[Placement, ...]] = {placement.op: ()}
         queue = deque([placement])
         while queue:
             member = queue.popleft()
-            for name in member.colocated_with:
+            for name in (*member.colocated_with, *self._group.get(member.op, ())):
                 partner = self._by_name.get(name)
                 if name in paths or partner is None or partner.device != placement.device:
                     continue
@@ -312,6 +318,11 @@ class Explainer:
         version = self.record.tensorflow
         if placement.type is None:
             return "the log names no op type: this TensorFlow printed none, or it is a function"
+        if placement.raised:
+            return (
+                "it raised an error: TensorFlow then doesn't tell which tf.device was in force, "
+                "and it has a kernel for its dtypes"
+            )
         if self.target.type == "CPU":
             return (
                 f"nothing asked for {self.target}; TensorFlow prefers a GPU where it has a kernel"

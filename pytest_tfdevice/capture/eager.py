@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_tfdevice.capture import signatures, stack
-from pytest_tfdevice.capture.graphs import parse_device
+from pytest_tfdevice.capture.graphs import as_asked, parse_device
 from pytest_tfdevice.model import (
     Device,
     DeviceScope,
@@ -109,7 +109,7 @@ def _placement(key: EagerKey, op: EagerOp, devices_of: dict[Any, set[str]]) -> P
         inputs=tuple(map(TensorInfo, key.inputs, op.input_shapes)),
         outputs=tuple(map(TensorInfo, key.outputs, op.output_shapes)),
         dtypes=key.dtypes,
-        request=_request(key.scope, op.frames),
+        request=request(key.scope, op.frames),
         source=key.source,
         colocated_with=(),
         host_context=context,
@@ -138,19 +138,15 @@ def _on_host(device: str, backing: str) -> bool:
     return device != backing and "/device:CPU:" in backing
 
 
-def _request(scope: str, frames: tuple[stack.Frame, ...]) -> DeviceScope | None:
+def request(scope: str, frames: tuple[stack.Frame, ...]) -> DeviceScope | None:
+    """The ``tf.device`` scope in force for what a thread runs eagerly; None for none."""
     if not scope:
         return None
     spec = DeviceSpec.parse(scope)
     if spec.type is None:
         return None
-    # A scope in force is written in full; job and task are not what the user asked for.
     source = stack.scope_opener(frames)
-    return DeviceScope(
-        DeviceSpec(type=spec.type, index=spec.index) if spec.job == "localhost" else spec,
-        source,
-        bool(source and stack.is_framework(source.file)),
-    )
+    return DeviceScope(as_asked(spec), source, bool(source and stack.is_framework(source.file)))
 
 
 def _handle_device(inputs: list[Any]) -> str:

@@ -12,7 +12,7 @@ import gc
 import weakref
 from typing import Any
 
-from pytest_tfdevice.capture import private
+from pytest_tfdevice.capture import private, stack
 from pytest_tfdevice.capture.stack import Frame
 
 _FUNCTION_TYPES = ("AtomicFunction", "_EagerDefinedFunction")
@@ -37,6 +37,16 @@ class FuncGraphs:
             if graph is None:
                 self._absent.add(name)
         return graph
+
+    def name_of(self, ops: set[str]) -> str | None:
+        """The one living function that has all these ops; None for none, or for several."""
+        self._scan()
+        found = {}
+        for name, reference in self._known.items():
+            graph = reference()
+            if graph is not None and all(find_op(graph, op) is not None for op in ops):
+                found[id(graph)] = name
+        return next(iter(found.values())) if len(found) == 1 else None
 
     def forget_absent(self) -> None:
         """Looks again, in the next window, for functions that weren't found in this one."""
@@ -77,7 +87,24 @@ def op_frames(op: Any) -> tuple[Frame, ...]:
         frames = [(f.filename, f.lineno, f.name) for f in op.traceback]
     except (AttributeError, ValueError, TypeError):
         return ()
+    if any(stack.is_generated(file) for file, _, _ in frames):
+        lines = _written_lines()
+        frames = [lines.get(frame[:2], frame) for frame in frames]
     return tuple(reversed(frames))
+
+
+def _written_lines() -> dict[tuple[str, int], Frame]:
+    """From file and line of AutoGraph's rewritten code to the lines as they were written.
+
+    TensorFlow does this itself, but not in the threads of a strategy's replicas (2.12 to 2.21).
+    """
+    found: dict[tuple[str, int], Frame] = {}
+    for factory in private.autograph_factories():
+        for generated, origin in (factory.source_map or {}).items():
+            where = origin.loc
+            line = (where.filename, where.lineno, origin.function_name or "")
+            found[generated.filename, generated.lineno] = line
+    return found
 
 
 def op_shapes(op: Any) -> tuple[tuple[int | None, ...] | None, ...]:

@@ -51,6 +51,9 @@ class GraphReader:
     lookup: Callable[[str], Any]
     target: DeviceSpec
     origin: Origin
+    inherited: DeviceScope | None = None
+    """The scope in which the function was called.  It explains where ops are that ask for nothing;
+    it is no promise for each of them, so that it is told only where it was obeyed."""
 
     def read(self, nodes: Iterable[Any]) -> Iterator[Placement]:
         """The placements of ``nodes`` as they ran, compiled units followed by what is in them."""
@@ -78,7 +81,7 @@ class GraphReader:
         inputs, outputs = signatures.tensor_dtypes(op_type, described.attr)
         op = self._python_op(written)
         off_target = device is None or not self.target.matches(device)
-        request = self._request(written, op, off_target)
+        request = self._request(written, op, off_target) or self._obeyed(device)
         return Placement(
             op=node.name,
             type=op_type,
@@ -110,7 +113,18 @@ class GraphReader:
         source: SourceLine | None = None
         if wants_source and op is not None:
             source = stack.scope_opener(funcgraphs.op_frames(op))
-        return DeviceScope(spec, source, bool(source and stack.is_framework(source.file)))
+        return DeviceScope(as_asked(spec), source, bool(source and stack.is_framework(source.file)))
+
+    def _obeyed(self, device: Device | None) -> DeviceScope | None:
+        scope = self.inherited
+        if scope is None or device is None or not scope.spec.matches(device):
+            return None
+        return scope
+
+
+def as_asked(spec: DeviceSpec) -> DeviceSpec:
+    """Without the job and task of a process of its own: TensorFlow adds them, not the user."""
+    return DeviceSpec(type=spec.type, index=spec.index) if spec.job == "localhost" else spec
 
 
 def compiled_unit(

@@ -277,6 +277,16 @@ def executes_with_callbacks() -> bool:
     return bool(module.execute is module.execute_with_callbacks)
 
 
+def autograph_factories() -> list[Any]:
+    """What AutoGraph made of functions: each has a ``module`` and the ``source_map`` of its lines.
+
+    Seen on 2.12 to 2.21.
+    """
+    purpose = "to find the lines of functions that AutoGraph rewrote"
+    cache = _lookup("tensorflow.python.autograph.impl.api", "_TRANSPILER._cache._cache", purpose)
+    return [factory for by_options in cache.values() for factory in by_options.values()]
+
+
 def func_graph_class() -> Any:
     """``FuncGraph``: the Python side of a function, which keeps source lines and shapes."""
     return _lookup("tensorflow.python.framework.func_graph", "FuncGraph", "to name source lines")

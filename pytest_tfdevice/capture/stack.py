@@ -45,6 +45,11 @@ def is_framework(file: str) -> bool:
     return False
 
 
+def is_generated(file: str) -> bool:
+    """True for the files that AutoGraph writes; they are gone when someone wants to read them."""
+    return os.path.basename(file).startswith("__autograph_generated_file")
+
+
 @lru_cache(maxsize=4096)
 def _is_plumbing(file: str) -> bool:
     """Files that are never the user's line: TensorFlow, Keras, this package, Python's own."""
@@ -52,6 +57,7 @@ def _is_plumbing(file: str) -> bool:
         is_framework(file)
         or file.startswith(_OWN)
         or file.startswith("<")
+        or is_generated(file)
         or (file.startswith(_STDLIB) and not _is_third_party(file))
     )
 
@@ -88,7 +94,7 @@ def user_line(frames: Iterable[Frame]) -> SourceLine | None:
 def scope_opener(frames: Iterable[Frame]) -> SourceLine | None:
     """The line of the ``with tf.device(…)`` that was in force, or None where none is to be seen."""
     for file, line, function in frames:
-        if file.startswith(_OWN):
+        if file.startswith(_OWN) or is_generated(file):
             continue
         opened = max(
             (start for start, first, last in _device_blocks(file) if first <= line <= last),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -19,19 +20,29 @@ from pytest_tfdevice.capture import (
     private,
     sessions,
     signatures,
+    stack,
 )
 from pytest_tfdevice.capture.channels import CHANNELS, is_sentinel
 from pytest_tfdevice.devices import visible_devices
-from pytest_tfdevice.model import DeviceSpec, Placement, Record, TensorInfo
+from pytest_tfdevice.model import DeviceScope, DeviceSpec, Placement, Record, TensorInfo
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A function called under a ``tf.device`` scope ("" for none), and where it ran."""
+
+    function: str
+    device: str
+    request: DeviceScope | None
 
 
 @dataclass(slots=True)
 class _FunctionGraph:
-    """A graph from graph collection, and the function that was called just before it came."""
+    """A graph from graph collection, and the call that was made just before it came."""
 
     written: Any
     ran: Any
-    called: str | None = None
+    call: _Call | None = None
 
 
 class Window:
@@ -48,7 +59,7 @@ class Window:
         self._graphs: list[_FunctionGraph] = []
         self._unclaimed = 0
         self._calls: Counter[str] = Counter()
-        self._called: dict[str, tuple[str, str]] = {}
+        self._called: dict[tuple[str, str], _Call] = {}
         self._definitions: dict[str, Any] = {}
         self._session_runs: list[sessions.SessionRun] = []
         self._others: list[eager.EagerLog] = []
@@ -82,13 +93,19 @@ class Window:
 
     def _on_call(self, function: str, outputs: Any, scope: str) -> None:
         self._calls[expansion.readable(function)] += 1
-        if function in self._called:
+        if (function, scope) in self._called:
             return
         device = next((t.device for t in outputs or () if hasattr(t, "device")), "")
-        self._called[function] = (device, scope)
+        frames = stack.live_frames(sys._getframe(1)) if scope else ()
+        call = _Call(
+            function,
+            device or scope or _default_device(),
+            eager.request(scope, frames),
+        )
+        self._called[function, scope] = call
         CHANNELS.collect()
         for graph in self._graphs[self._unclaimed :]:
-            graph.called = function
+            graph.call = call
         self._unclaimed = len(self._graphs)
         self._definition(function)
 
@@ -188,6 +205,7 @@ class Window:
             lookup=lookup,
             target=self._target,
             origin="function",
+            inherited=graph.call.request if graph.call is not None else None,
         )
         nodes = [node for node in graph.ran.node if not is_sentinel(node)]
         found = list(reader.read(nodes))
@@ -203,31 +221,42 @@ class Window:
                 lookup=lookup,
                 target=self._target,
                 origin="function",
+                inherited=graph.call.request if graph.call is not None else None,
             ).read(inner.nodes)
         return found
 
     def _name_of(self, graph: _FunctionGraph) -> str | None:
         """The function that a graph is the body of: the one called then, if its nodes agree."""
-        if graph.called is None:
-            return None
-        definition = self._definition(graph.called)
-        if definition is None:
-            return None
-        theirs = {node.name for node in definition.node_def}
         ours = {n.name for n in graph.written.node if n.op not in graphs.PSEUDO_TYPES}
-        return graph.called if ours and ours <= theirs | {"NoOp"} else None
+        if not ours:
+            return None
+        if graph.call is not None:
+            definition = self._definition(graph.call.function)
+            if definition is not None:
+                theirs = {node.name for node in definition.node_def}
+                if ours <= theirs | {"NoOp"}:
+                    return graph.call.function
+        # Called by a thread that isn't watched, or on the way to the call.
+        if any(self._is_elsewhere(node) for node in graph.ran.node):
+            return funcgraphs.FUNC_GRAPHS.name_of(ours)
+        return None
+
+    def _is_elsewhere(self, node: Any) -> bool:
+        device = graphs.parse_device(node.device)
+        return device is None or not self._target.matches(device)
 
     def _units(self) -> list[Placement]:
         """Compiled functions that were called directly: no graph of them is ever collected."""
         found: list[Placement] = []
-        for function, (device, scope) in self._called.items():
-            definition = self._definition(function)
+        for call in self._called.values():
+            definition = self._definition(call.function)
             if definition is not None and expansion.is_compiled(definition):
                 found += graphs.compiled_unit(
-                    function,
-                    graphs.parse_device(device or scope),
+                    call.function,
+                    graphs.parse_device(call.device),
                     self._definition,
                     _find_function_op,
+                    request=call.request,
                 )
         return found
 
@@ -274,6 +303,20 @@ class Window:
 
 
 _OPEN: list[Window] = []
+
+
+def _default_device() -> str:
+    """Where a compiled function is called that has no results and under no scope.
+
+    No kernel narrows the choice and its variables don't count (``SelectDevice`` in eager's
+    ``context.cc``; 2.12 to 2.21), so that it is the first of the best devices.
+    """
+    import tensorflow as tf
+
+    for kind in ("GPU", "CPU"):
+        for device in tf.config.list_logical_devices(kind):
+            return str(device.name)
+    return ""
 
 
 def _find_function_op(function: str | None, name: str) -> Any:

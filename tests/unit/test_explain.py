@@ -108,6 +108,23 @@ def test_colocated_follows_the_chain_to_the_operation_that_decides() -> None:
     assert "no GPU kernel for ResizeBicubic" in reason.evidence
 
 
+def test_a_group_is_tied_both_ways() -> None:
+    """An update without a kernel takes its variable along, and that its initial value."""
+    update = resize(op="update", colocated_with=("weight",))
+    weight = matmul(CPU, op="weight")
+    initial = matmul(CPU, op="initial", colocated_with=("weight",))
+    assert why(weight, update, initial).root == "no-kernel"
+    reason = why(initial, update, weight)
+    assert (reason.code, reason.root) == ("colocated", "no-kernel")
+    assert reason.evidence.startswith("tied by colocation to weight (MatMul), there because: ")
+
+
+def test_an_operation_that_raised_tells_no_request() -> None:
+    reason = why(matmul(CPU, raised=True))
+    assert reason.code == "unknown"
+    assert reason.evidence.startswith("it raised an error")
+
+
 def test_a_ring_of_colocations_ends() -> None:
     one = matmul(CPU, op="one", colocated_with=("two",))
     two = matmul(CPU, op="two", colocated_with=("one",))

@@ -254,7 +254,7 @@ def int32_reflect_padding() -> Step:
 def int64_band_part() -> Step:
     """A causal mask made of int64: only floats and booleans have that kernel."""
 
-    @tf.function
+    @tf.function(input_signature=[tf.TensorSpec([None, None])])
     def step(x: tf.Tensor) -> tf.Tensor:
         size = tf.shape(x)[0]
         mask = tf.linalg.band_part(tf.fill([size, size], tf.constant(1, tf.int64)), -1, 0)

@@ -36,8 +36,15 @@ def v1_colocate_with() -> Step:
             pinned = tf.sin(x, name="pinned")
         with v1.colocate_with(pinned):
             tied = tf.exp(tf.cos(x, name="first"), name="tied")
+        both = tf.add(tied, pinned)
         session = v1.Session(graph=graph)
-    return lambda: session.run(tied + pinned, {x: [1.0, 2.0]})
+    return lambda: session.run(both, {x: [1.0, 2.0]})
+
+
+INITIAL_VALUE = tuple(
+    Planted(kind, "colocated", "*/Initializer/*", sure=False)
+    for kind in ("RandomUniform", "Mul", "AddV2")
+)
 
 
 @fault(
@@ -45,6 +52,7 @@ def v1_colocate_with() -> Step:
     Planted("VariableV2", "colocated"),
     Planted("Assign", "colocated", sure=False),
     Planted("ApplyAdagradDA", "no-kernel"),
+    *INITIAL_VALUE,
 )
 def v1_optimizer_without_kernel() -> Step:
     """AdagradDA has no GPU kernel, so that the reference variables that it updates are pulled to
@@ -62,6 +70,8 @@ def v1_optimizer_without_kernel() -> Step:
 @fault(
     "optimizer",
     Planted("ResourceApplyAdagradDA", "no-kernel"),
+    *INITIAL_VALUE,
+    Planted("AssignVariableOp", "colocated", sure=False),
     Planted("ReadVariableOp", "colocated", sure=False),
     Planted("VarHandleOp", "colocated", sure=False),
 )
@@ -118,11 +128,11 @@ def strict_int32_sum() -> Step:
     """On the GPU in name only: the kernel's int32 tensors are all in host memory."""
 
     @tf.function
-    def step(x: tf.Tensor, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return x @ x, tf.add(ids, ids)
+    def step(x: tf.Tensor, ids: tf.Tensor, others: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return x @ x, tf.add(ids, others)
 
     x, ids = tf.ones([2, 2]), tf.cast(tf.ones([2, 2]), tf.int32)
-    return lambda: step(x, ids)
+    return lambda: step(x, ids, ids)
 
 
 @fault("strict", Planted("Mul", "host-memory", "*product*"), strict=True)
@@ -130,8 +140,8 @@ def strict_int32_in_session() -> Step:
     """The same in a Session."""
     with tf.Graph().as_default() as graph:
         x = v1.placeholder(tf.float32, [2, 2])
-        ids = tf.cast(x, tf.int32)
-        y = tf.cast(tf.multiply(ids, ids, name="product"), tf.float32) @ x
+        ids, others = tf.cast(x, tf.int32), tf.cast(tf.exp(x), tf.int32)
+        y = tf.cast(tf.multiply(ids, others, name="product"), tf.float32) @ x
         session = v1.Session(graph=graph)
     return lambda: session.run(y, {x: np.ones((2, 2))})
 
@@ -143,10 +153,10 @@ def strict_int32_eager() -> Step:
     return lambda: tf.add(ids, ids)
 
 
-@fault("no gpu", Planted("MatMul", "no-gpu"), on="GPU:7", warm=True)
+@fault("no gpu", Planted("MatMul", "no-gpu"), on="GPU:7")
 def product_on_gpu_seven() -> Step:
     """The rule is for GPU:7, and there are two."""
-    x = tf.ones([2, 2])
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
 
     def step() -> None:
         with tf.device("/GPU:7"):
@@ -212,7 +222,11 @@ def compiled_inside_function_on_cpu() -> Step:
     return lambda: outer(tf.ones([2, 2]))
 
 
-@fault("xla", Planted("update", "xla"))
+@fault(
+    "xla",
+    Planted("update", "xla"),
+    Planted("AssignVariableOp", "requested-elsewhere", sure=False),
+)
 def compiled_step_without_result_on_cpu() -> Step:
     """A compiled training step that returns nothing, called on the CPU with its variable there."""
     with tf.device("/CPU:0"):
