@@ -139,6 +139,8 @@ class Explainer:
             return None
         if not scope.spec.matches(placement.device) or self._wants_target(scope.spec):
             return None
+        if self._copied(placement, scope):
+            return None
         if placement.is_unit:
             return None  # `_unit` names the request
         who = "TensorFlow's or Keras' own code" if scope.by_framework else "tf.device"
@@ -149,6 +151,19 @@ class Explainer:
             f'allow="{_key(placement)}" if it may stay: the code that asked is not the test\'s own'
             if scope.by_framework
             else f"take it out of that tf.device{at}, or ask for {self.target} there",
+        )
+
+    def _copied(self, placement: Placement, scope: DeviceScope) -> bool:
+        """True where ``colocate_with`` wrote another op's request on this one, too."""
+        if scope.source is not None:
+            return False
+        tied = (self._by_name.get(name) for name in placement.colocated_with)
+        return any(
+            partner is not None
+            and partner.request is not None
+            and partner.request.spec == scope.spec
+            and placement.op not in partner.colocated_with
+            for partner in tied
         )
 
     def _absent(self, placement: Placement) -> Reason | None:

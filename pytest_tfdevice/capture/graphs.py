@@ -60,6 +60,12 @@ class GraphReader:
         for node in nodes:
             if node.op in PSEUDO_TYPES:
                 continue
+            count = expansion.fused_count(node)
+            parts = self.written.fused(node.name, count) if count > 1 else ()
+            if parts:
+                for name, written in parts:
+                    yield self._placed(node, name, written, written.node.op)
+                continue
             placement = self.placement(node)
             if expansion.is_compiled(node):
                 function = expansion.called_function(node) or node.op
@@ -71,19 +77,26 @@ class GraphReader:
                 yield placement
 
     def placement(self, node: Any) -> Placement:
-        """One node that ran."""
+        """One node that ran, under the type that it was written with where that became a private
+        one (``_FusedBatchNormEx``)."""
         written = self.written.find(node.name)
-        device = parse_device(node.device)
         op_type = node.op
-        if _MKL.match(op_type):
-            op_type = written.node.op if written is not None else plain_type(op_type)
+        if written is not None and op_type.startswith("_") and not written.node.op.startswith("_"):
+            op_type = written.node.op
+        return self._placed(node, node.name, written, plain_type(op_type))
+
+    def _placed(
+        self, node: Any, name: str, written: expansion.Requested | None, op_type: str
+    ) -> Placement:
+        """``node`` as the op ``name``, which is itself or what was fused into it."""
+        device = parse_device(node.device)
         described = written.node if written is not None and written.node.op == op_type else node
         inputs, outputs = signatures.tensor_dtypes(op_type, described.attr)
         op = self._python_op(written)
         off_target = device is None or not self.target.matches(device)
         request = self._request(written, op, off_target) or self._obeyed(device)
         return Placement(
-            op=node.name,
+            op=name,
             type=op_type,
             device=device,
             origin=self.origin,

@@ -119,6 +119,15 @@ def test_a_group_is_tied_both_ways() -> None:
     assert reason.evidence.startswith("tied by colocation to weight (MatMul), there because: ")
 
 
+def test_colocate_with_copies_the_request_of_another_operation() -> None:
+    pinned = matmul(CPU, op="pinned", request=asked("CPU:0", source=LINE))
+    tied = matmul(CPU, op="tied", request=asked("CPU:0"), colocated_with=("pinned",))
+    reason = why(tied, pinned)
+    assert (reason.code, reason.root) == ("colocated", "requested-elsewhere")
+    own = matmul(CPU, op="own", request=asked("CPU:0", source=LINE), colocated_with=("pinned",))
+    assert why(own, pinned).code == "requested-elsewhere"
+
+
 def test_an_operation_that_raised_tells_no_request() -> None:
     reason = why(matmul(CPU, raised=True))
     assert reason.code == "unknown"

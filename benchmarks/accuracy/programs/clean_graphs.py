@@ -160,6 +160,15 @@ def mean_iou() -> Step:
     return step
 
 
+@clean("fused", ops=("Conv2D", "BiasAdd", "Relu", "MatMul"))
+def convolution_bias_and_relu() -> Step:
+    """What Grappler fuses goes by the names that the user knows, for ``ops=`` too."""
+    conv = tf.keras.layers.Conv2D(4, 3, activation="relu")
+    dense = tf.keras.layers.Dense(4, activation="relu")
+    call = tf.function(lambda x: dense(conv(x)))
+    return lambda: call(tf.ones([1, 8, 8, 3]))
+
+
 @clean("sparse", ops=("SparseTensorDenseMatMul",))
 def sparse_matmul() -> Step:
     """A sparse matrix times a dense one, and back to dense."""

@@ -34,8 +34,9 @@ def v1_colocate_with() -> Step:
         x = v1.placeholder(tf.float32, [2])
         with tf.device("/CPU:0"):
             pinned = tf.sin(x, name="pinned")
+        first = tf.cos(x, name="first")
         with v1.colocate_with(pinned):
-            tied = tf.exp(tf.cos(x, name="first"), name="tied")
+            tied = tf.exp(first, name="tied")
         both = tf.add(tied, pinned)
         session = v1.Session(graph=graph)
     return lambda: session.run(both, {x: [1.0, 2.0]})

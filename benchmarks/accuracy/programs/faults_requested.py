@@ -270,3 +270,65 @@ def layer_pinned_in_fit(jit: bool | None) -> Step:
     """A pinned layer in fit; compiled, the pin is ignored, and a note says so."""
     model = tf.keras.Sequential([KL.Dense(3), OnCpu(), KL.Dense(1)])
     return fit(model, np.ones((4, 3), "f"), np.ones((4, 1), "f"), jit)
+
+
+@fault("fused", pinned("MatMul", "*dense*"), pinned("BiasAdd"), pinned("Relu"))
+def dense_layer_on_cpu_in_function() -> Step:
+    """A whole dense layer with its activation on the CPU: TensorFlow fuses it to one node there,
+    an op that exists for the CPU only."""
+    layer = KL.Dense(4, activation="relu", name="dense")
+    layer.build((None, 4))
+
+    @tf.function
+    def step(x: tf.Tensor) -> tf.Tensor:
+        x = tf.exp(x)
+        with tf.device("/CPU:0"):
+            x = layer(x)
+        return tf.exp(x)
+
+    return lambda: step(tf.ones([2, 4]))
+
+
+@fault(
+    "fused",
+    *(pinned(kind) for kind in ("Conv2D", "BiasAdd", "Relu")),
+    *(pinned(kind, sure=False) for kind in ("Reshape", "Squeeze")),
+)
+def convolution_on_cpu_in_function() -> Step:
+    """The same with a convolution."""
+    layer = KL.Conv2D(4, 3, activation="relu")
+    layer.build((None, 8, 8, 3))
+
+    @tf.function
+    def step(x: tf.Tensor) -> tf.Tensor:
+        with tf.device("/CPU:0"):
+            x = layer(x)
+        return tf.exp(x)
+
+    return lambda: step(tf.ones([1, 8, 8, 3]))
+
+
+@fault("fused", pinned("Sin"), pinned("Cosh"), pinned("Exp"))
+def chain_of_unary_ops_on_cpu() -> Step:
+    """Three unary ops in a row become one composition on the CPU."""
+
+    @tf.function
+    def step(x: tf.Tensor) -> tf.Tensor:
+        with tf.device("/CPU:0"):
+            y = tf.exp(tf.cosh(tf.sin(x)))
+        return y @ x
+
+    return lambda: step(tf.ones([2, 2]))
+
+
+@fault("fused", pinned("Square", "*"))
+def rewritten_op_on_cpu() -> Step:
+    """``x * x`` becomes Square, under a name that an optimiser makes."""
+
+    @tf.function
+    def step(x: tf.Tensor) -> tf.Tensor:
+        with tf.device("/CPU:0"), tf.name_scope("scope"):
+            y = x * x
+        return tf.exp(y)
+
+    return lambda: step(tf.ones([2, 2]))
