@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import gc
+import importlib.metadata
 import os
 import random
 import sys
@@ -75,7 +76,7 @@ def _import() -> Version:
 def _versions() -> str:
     import tensorflow as tf
 
-    keras = tf.keras.__version__
+    keras = importlib.metadata.version("keras")
     build = "CUDA wheel" if tf.test.is_built_with_cuda() else "CPU wheel"
     return f"TensorFlow {tf.__version__} ({build}), Keras {keras}, Python {sys.version.split()[0]}"
 
@@ -94,6 +95,8 @@ def _alone(programs: Iterable[Program]) -> Iterator[Run]:
     for program in programs:
         result = in_child(lambda program=program: judging.runs(program, "alone"), LIMIT)
         yield from result.found
+        wrong = not all(run.right for run in result.found) or result.died
+        judging.log(f"{'WRONG' if wrong else 'right'} {program.name}")
         if result.died:
             yield Run(program.name, "alone", crashed=f"the process {result.died}")
 

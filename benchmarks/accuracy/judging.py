@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import importlib.metadata
 import sys
 import traceback
 from collections.abc import Iterator
@@ -77,10 +78,7 @@ def _warm(program: Program, jit: bool | None, step: Step, label: str) -> Run:
 
 def _compiles(jit: bool | None) -> bool:
     """True where the default of Keras' ``compile`` compiles the step (Keras 3)."""
-    import tensorflow as tf
-
-    version = getattr(tf.keras, "version", None)
-    return jit is None and version is not None and not version().startswith("2.")
+    return jit is None and not importlib.metadata.version("keras").startswith("2.")
 
 
 def _compare(program: Program, jit: bool | None, record: Any, run: Run) -> None:

@@ -17,6 +17,7 @@ from pytest_tfdevice.capture import (
     expansion,
     funcgraphs,
     graphs,
+    moves,
     private,
     sessions,
     signatures,
@@ -43,6 +44,8 @@ class _FunctionGraph:
     written: Any
     ran: Any
     call: _Call | None = None
+    moves: bool = False
+    """Whether the optimiser that moves ops was on then."""
 
 
 class Window:
@@ -112,7 +115,11 @@ class Window:
     def on_graphs(self, metadata: Any) -> None:
         for graph in metadata.function_graphs:
             self._graphs.append(
-                _FunctionGraph(graph.pre_optimization_graph, graph.post_optimization_graph)
+                _FunctionGraph(
+                    graph.pre_optimization_graph,
+                    graph.post_optimization_graph,
+                    moves=moves.moves_are_on(),
+                )
             )
 
     def on_session_run(self, run: sessions.SessionRun) -> None:
@@ -209,6 +216,8 @@ class Window:
         )
         nodes = [node for node in graph.ran.node if not is_sentinel(node)]
         found = list(reader.read(nodes))
+        if graph.moves and name is not None:
+            found = moves.with_placed_on(found, name, graph.ran, lookup, self._target)
         for body in dataset_bodies.find(reader.written, graph.ran, lookup):
             try:
                 inner = dataset_bodies.place(body, lookup)

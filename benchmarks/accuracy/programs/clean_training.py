@@ -17,7 +17,7 @@ OPT = tf.keras.optimizers
 
 def _optimizer_step(optimizer: object) -> Step:
     """A dense layer and an embedding, trained by ``optimizer`` in a tf.function."""
-    model = tf.keras.Sequential([KL.Embedding(8, 3), KL.Flatten(), KL.Dense(2)])
+    model = tf.keras.Sequential([KL.Input((2,)), KL.Embedding(8, 3), KL.Flatten(), KL.Dense(2)])
     ids = tf.constant([[1, 2], [3, 1]])
     model(ids)
     optimizer.build(model.trainable_variables)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 import numpy as np
 import tensorflow as tf
 
@@ -177,15 +174,25 @@ def v1_product_on_gpu_five() -> Step:
     return lambda: session.run(y, {x: np.eye(2)})
 
 
-@contextlib.contextmanager
-def _pin_to_host() -> Iterator[None]:
-    before = tf.config.optimizer.get_experimental_options()
-    tf.config.optimizer.set_experimental_options({"pin_to_host_optimization": True})
-    try:
-        yield
-    finally:
-        before["pin_to_host_optimization"] = before.get("pin_to_host_optimization", False)
-        tf.config.optimizer.set_experimental_options(before)
+@fault("moved", Planted("RandomUniformInt", "moved"), Planted("MatMul", "moved", sure=False))
+def moved_by_an_optimiser() -> Step:
+    """The optimiser that takes small ops to the CPU is on.  The placer put the op on the
+    GPU (placement log), and it is on the CPU in the optimised graph (run metadata)."""
+
+    @tf.function
+    def step(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return x @ x, tf.random.uniform([2, 2], maxval=4, dtype=tf.int32)
+
+    def run() -> None:
+        before = tf.config.optimizer.get_experimental_options()
+        tf.config.optimizer.set_experimental_options({"pin_to_host_optimization": True})
+        try:
+            step(tf.ones([2, 2]))
+        finally:
+            before.setdefault("pin_to_host_optimization", False)
+            tf.config.optimizer.set_experimental_options(before)
+
+    return run
 
 
 @fault("xla", Planted("step", "xla"))

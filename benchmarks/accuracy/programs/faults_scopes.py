@@ -212,12 +212,14 @@ def v1_device_function() -> Step:
 
 @fault(
     "v1 session",
-    Planted("VariableV2", REQUESTED, "weight", sure=False),
-    Planted("VariableV2", "colocated", "weight/*", sure=False),
-    Planted("VariableV2", REQUESTED, "weight/*", sure=False),
-    Planted("Assign", "*", sure=False),
-    Planted("*Initializer*", "*", sure=False),
-    Planted("Fill", "*", sure=False),
+    pinned("VariableV2", "weight"),
+    Planted("VariableV2", "colocated", "weight/Momentum"),
+    pinned("Assign", "weight/Assign", sure=False),
+    Planted("Assign", "colocated", "weight/Momentum/*", sure=False),
+    *(
+        Planted(kind, "colocated", "*/Initializer/*", sure=False)
+        for kind in ("RandomUniform", "Mul", "AddV2")
+    ),
     Planted("ApplyMomentum", "colocated"),
 )
 def v1_variable_pinned() -> Step:
