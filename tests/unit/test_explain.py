@@ -128,12 +128,6 @@ def test_colocate_with_copies_the_request_of_another_operation() -> None:
     assert why(own, pinned).code == "requested-elsewhere"
 
 
-def test_an_operation_that_raised_tells_no_request() -> None:
-    reason = why(matmul(CPU, raised=True))
-    assert reason.code == "unknown"
-    assert reason.evidence.startswith("it raised an error")
-
-
 def test_a_ring_of_colocations_ends() -> None:
     one = matmul(CPU, op="one", colocated_with=("two",))
     two = matmul(CPU, op="two", colocated_with=("one",))

@@ -267,10 +267,9 @@ def function_in_thread() -> Step:
     return step
 
 
-@fault("raising", Planted("MatMul", "unknown"))
+@fault("raising", pinned("MatMul"))
 def op_that_raised() -> Step:
-    """A pinned op that fails was placed all the same.  TensorFlow calls back for no op that
-    raises, and its graph holds what the runtime chose: that there was a request can't be known."""
+    """A pinned op that fails was placed all the same."""
     x = tf.ones([2, 3])
 
     def step() -> None:
