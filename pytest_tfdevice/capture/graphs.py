@@ -31,11 +31,14 @@ PSEUDO_TYPES = frozenset(
 )
 """Arguments and results of a graph, and the seams between its partitions: no ops."""
 
-_MKL = re.compile(r"^_Mkl(?:Native|Eager)?(?=[A-Z])")
+_MKL = re.compile(r"^_+Mkl(?:Native|Eager)?(?=[A-Z])")
 
 
 def plain_type(op_type: str) -> str:
-    """``"MatMul"`` for ``"_MklMatMul"``: oneDNN renames op types on CPUs (2.12 to 2.21)."""
+    """``"MatMul"`` for ``"_MklMatMul"``: oneDNN renames op types on CPUs (2.12 to 2.21).
+
+    An error of an eager op calls it ``__MklMatMul``.
+    """
     return _MKL.sub("", op_type)
 
 
