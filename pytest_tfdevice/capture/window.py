@@ -17,6 +17,7 @@ from pytest_tfdevice.capture import (
     expansion,
     funcgraphs,
     graphs,
+    moves,
     sessions,
     signatures,
 )
@@ -148,7 +149,11 @@ class Window:
         if len(theirs) and not len(written):
             return
         ran = [n for n in graph.ran if written.find(n.name) or not theirs.find(n.name)]
-        self._placements += self._reader(written, lookup, "function", calls).read(ran)
+        found = list(self._reader(written, lookup, "function", calls).read(ran))
+        if len(calls) == len(owners) == 1 and owners[0] is not None and moves.moves_are_on():
+            function = owners[0].function
+            found = moves.with_placed_on(found, function, ran, lookup, self._target)
+        self._placements += found
         self._find_bodies(ran, lookup, "function")
 
     def _reader(
@@ -169,7 +174,7 @@ class Window:
         if definition is not None and expansion.is_compiled(definition):
             self._placements += graphs.compiled_unit(
                 call.function,
-                graphs.parse_device(call.device or call.scope),
+                graphs.parse_device(call.device or call.scope or _default_device()),
                 self._calls.definition,
                 _find_function_op,
                 called=call.called,
@@ -279,6 +284,20 @@ class Window:
 
 
 _OPEN: list[Window] = []
+
+
+def _default_device() -> str:
+    """Where a compiled function is called that has no results and under no scope.
+
+    No kernel narrows the choice and its variables don't count (``SelectDevice`` in eager's
+    ``context.cc``; 2.12 to 2.21), so that it is the first of the best devices.
+    """
+    import tensorflow as tf
+
+    for kind in ("GPU", "CPU"):
+        for device in tf.config.list_logical_devices(kind):
+            return str(device.name)
+    return ""
 
 
 def _find_function_op(function: str | None, node: Any) -> Any:
