@@ -96,6 +96,22 @@ def reinitialize_physical_devices() -> None:
         _attribute(context, "reinitialize_physical_devices", purpose, "Context")()
 
 
+def hide_pluggable_gpus() -> None:
+    """Has TensorFlow's Python side take a GPU for one that isn't from a plugin.
+
+    Keras 2 switches ``jit_compile`` off where there is a pluggable device; with an NVIDIA GPU it
+    doesn't.  Only Python asks (the context for its list, ``DeviceSpec`` for its types), seen on
+    2.12 to 2.21.
+    """
+    path, name = "tensorflow.python.pywrap_tfe", "TF_ListPluggablePhysicalDevices"
+    original = _lookup(path, name, "to have a simulated GPU taken for a real one")
+
+    def without_gpus() -> list[bytes]:
+        return [device for device in original() if b":GPU:" not in device]
+
+    setattr(importlib.import_module(path), name, without_gpus)
+
+
 # --- the eager context -----------------------------------------------------------------------
 
 

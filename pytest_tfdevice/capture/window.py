@@ -186,7 +186,7 @@ class Window:
         if definition is not None and expansion.is_compiled(definition):
             self._placements += graphs.compiled_unit(
                 call.function,
-                graphs.parse_device(call.device or call.scope),
+                graphs.parse_device(call.device or call.scope or _default_device()),
                 self._calls.definition,
                 _find_function_op,
                 called=call.called,
@@ -300,6 +300,20 @@ class Window:
 
 
 _OPEN: list[Window] = []
+
+
+def _default_device() -> str:
+    """Where a compiled function is called that has no results and under no scope.
+
+    No kernel narrows the choice and its variables don't count (``SelectDevice`` in eager's
+    ``context.cc``; 2.12 to 2.21), so that it is the first of the best devices.
+    """
+    import tensorflow as tf
+
+    for kind in ("GPU", "CPU"):
+        for device in tf.config.list_logical_devices(kind):
+            return str(device.name)
+    return ""
 
 
 def _find_function_op(function: str | None, node: Any) -> Any:

@@ -20,7 +20,10 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+import pytest_tfdevice
+
+# Where the package that is tested lies: the source tree, or tox's site-packages.
+ROOT = Path(pytest_tfdevice.__file__).resolve().parents[1]
 
 PRELUDE = """
 import json, os, sys
