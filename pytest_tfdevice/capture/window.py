@@ -17,7 +17,7 @@ from pytest_tfdevice.capture import (
     expansion,
     funcgraphs,
     graphs,
-    moves,
+    moved,
     sessions,
     signatures,
 )
@@ -59,7 +59,7 @@ class Window:
         self._unclaimed: list[entries.FunctionGraph] = []
         self._bodies: list[tuple[bodies.Body, dict[str, Any], Origin]] = []
         self._placements: list[Placement] = []
-        self._sessions: dict[str, None] = {}
+        self._movable: list[tuple[str, Any, dict[str, Any], list[Placement]]] = []
         self._others: list[eager.EagerLog] = []
         self._problems: dict[str, None] = {}
         self._notes: dict[str, None] = {}
@@ -150,11 +150,23 @@ class Window:
             return
         ran = [n for n in graph.ran if written.find(n.name) or not theirs.find(n.name)]
         found = list(self._reader(written, lookup, "function", calls).read(ran))
-        if len(calls) == len(owners) == 1 and owners[0] is not None and moves.moves_are_on():
-            function = owners[0].function
-            found = moves.with_placed_on(found, function, ran, lookup, self._target)
-        self._placements += found
+        if len(owners) == 1 and owners[0] is not None and moved.is_possible():
+            self._ask_later(owners[0].function, ran, lookup, found)
+        else:
+            self._placements += found
         self._find_bodies(ran, lookup, "function")
+
+    def _ask_later(
+        self, function: str, ran: list[Any], lookup: Callable[[str], Any], found: list[Placement]
+    ) -> None:
+        """An optimiser may have moved what was placed: the placer is asked in the end."""
+        library: dict[str, Any] = {}
+        bodies.definitions(function, lookup, library)
+        if function in library:
+            carried = moved.arguments(ran, len(library[function].signature.input_arg))
+            self._movable.append((function, carried, library, found))
+        else:
+            self._placements += found
 
     def _reader(
         self,
@@ -225,6 +237,10 @@ class Window:
         for graph in self._unclaimed:
             self._read_function(graph, self._calls.owners(graph.written))
         self._unclaimed.clear()
+        for function, carried, library, found in self._movable:
+            self._placements += moved.placed_before(
+                function, carried, library.get, found, self._target
+            )
         placements = list(self._eager.placements(self._devices_of()))
         placements += self._eager_untold()
         placements += self._placements
