@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -74,7 +74,8 @@ class GraphReader:
     lookup: Callable[[str], Any]
     target: DeviceSpec
     origin: Origin
-    calls: Mapping[str | None, Called] = MappingProxyType({})
+    # Before Python 3.12 a mapping proxy has no hash, and dataclasses take it for mutable.
+    calls: Mapping[str | None, Called] = field(default_factory=lambda: MappingProxyType({}))
 
     def read(self, nodes: Iterable[Any]) -> Iterator[Placement]:
         """The placements of ``nodes`` as they ran, compiled units followed by what is in them."""
