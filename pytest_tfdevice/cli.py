@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
+    from pytest_tfdevice.log_facts import LogFacts
     from pytest_tfdevice.model import Placement
 
 PROG = "pytest-tfdevice"
@@ -147,13 +148,14 @@ def _parse(args: argparse.Namespace) -> int:
     return 0
 
 
-def _placements(log: str) -> Iterator[Placement]:
-    from pytest_tfdevice.placement_log import parse_stream
+def _placements(log: str, facts: LogFacts | None = None) -> Iterator[Placement]:
+    """Placements of a log; ``facts`` gets everything else that it says."""
+    from pytest_tfdevice.placement_log import blocks, parse_stream
 
     name = "standard input" if log == "-" else log
     try:
         with _opened(log) as file:
-            yield from parse_stream(file)
+            yield from parse_stream(file if facts is None else facts.passing(blocks(file)))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name.
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"can't read {name}: {reason}") from error
@@ -208,6 +210,49 @@ WRITERS: dict[str, Callable[[Iterable[Row]], None]] = {
 }
 
 
+# explain
+
+
+def _explain_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("log", metavar="LOG", help="a log file, or - for standard input")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to print")
+    parser.add_argument(
+        "--tensorflow",
+        metavar="VERSION",
+        help="the release whose GPU kernels are asked (default: the log's own, if it tells)",
+    )
+
+
+def _explain(args: argparse.Namespace) -> int:
+    from pytest_tfdevice.kernels.ops import shipped_signatures
+    from pytest_tfdevice.kernels.shipped import NoTableError, table_text
+    from pytest_tfdevice.log_explain import explain_log
+    from pytest_tfdevice.log_facts import LogFacts
+    from pytest_tfdevice.log_kernels import choose_kernels
+    from pytest_tfdevice.reports import log_text
+    from pytest_tfdevice.versions import installed_tensorflow
+
+    try:
+        if args.tensorflow is not None:
+            table_text(args.tensorflow)
+    except NoTableError as error:
+        raise InputError(str(error)) from error
+    facts = LogFacts()
+    found = explain_log(
+        _placements(args.log, facts),
+        facts,
+        shipped_signatures(),
+        lambda: choose_kernels(facts.version, args.tensorflow, installed_tensorflow()),
+    )
+    if args.format == "json":
+        print(json.dumps(log_text.log_json(found), indent=1))
+    else:
+        print(log_text.log_text(found))
+    if not (found.total or found.set_apart or found.functions or found.failures):
+        _remark(NO_PLACEMENT)
+    return 0
+
+
 # devices, simulator
 
 
@@ -241,6 +286,9 @@ def _no_command(args: argparse.Namespace) -> int:
 
 COMMANDS: dict[str, Command] = {
     "parse": Command("print the op to device map of a placement log", _parse, _parse_arguments),
+    "explain": Command(
+        "say what a placement log shows on the CPU, and why", _explain, _explain_arguments
+    ),
     "devices": Command("say what devices are here, and what is missing", _devices),
     "simulator": Command(
         "build, show or remove the simulated GPU", _no_command, _simulator_arguments
