@@ -18,6 +18,7 @@ from pytest_tfdevice.testwatch import TestWatch, Watched
 __all__ = ["placement", "placement_session", "tf_devices"]
 
 SECTION = "where TensorFlow ran (tfdevice)"
+NOT_PLACED = "what TensorFlow could not place (tfdevice)"
 _WATCH = pytest.StashKey[TestWatch]()
 _WATCHED = pytest.StashKey[list[Watched]]()
 
@@ -80,10 +81,20 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    for watched in item.stash.get(_WATCHED, []) if call.when == "call" else []:
-        report.tfdevice = watched.result.to_json()  # type: ignore[attr-defined]
-        if report.failed and watched.report and watched.report not in str(report.longrepr):
+    if call.when != "call":
+        return report
+    refused = None
+    if report.failed and call.excinfo is not None:
+        refused = item.config.stash[_WATCH].not_placed(item, call.excinfo.value)
+    for watched in item.stash.get(_WATCHED, []):
+        result = watched.result if refused is None else refused.counted_in(watched.result)
+        report.tfdevice = result.to_json()  # type: ignore[attr-defined]
+        # Of a test that raised before anything ran, "nothing ran" says nothing new.
+        told = watched.report in str(report.longrepr) or not watched.record.saw_something
+        if report.failed and watched.report and not told:
             report.sections.append((SECTION, watched.report))
+    if refused is not None:
+        report.sections.append((NOT_PLACED, refused.text))
     return report
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,23 @@ class Watched:
     result: TestResult
     report: str = ""
     """The failure report; empty where the test passed."""
+
+
+@dataclass(frozen=True)
+class NotPlaced:
+    """Ops that TensorFlow refused to place, which made a test raise; ``text`` is the report."""
+
+    text: str
+    count: int
+
+    def counted_in(self, result: TestResult) -> TestResult:
+        """The test's result with those ops counted as off their device."""
+        return replace(
+            result,
+            outcome="watched" if result.outcome == "watched" else "failed",
+            counting=result.counting + self.count,
+            summary=self.text.partition("\n")[0],
+        )
 
 
 @dataclass
@@ -96,6 +113,31 @@ class TestWatch:
             if record is not None and (record.saw_something or not report_only):
                 found.append(self._judge(item, record, rules))
 
+    def not_placed(self, item: pytest.Item, error: BaseException) -> NotPlaced | None:
+        """What TensorFlow could not place, where that is why a watched test raised."""
+        if not (self.plan(item).rules or self.settings.watch or self.settings.enforce):
+            return None
+        from pytest_tfdevice.placement_errors import find_failures
+
+        texts: dict[str, None] = {}
+        step: BaseException | None = error
+        while step is not None and len(texts) < MAX_CAUSES:
+            texts[str(step)] = None
+            step = step.__cause__ or step.__context__
+        failures = find_failures("\n".join(texts))
+        if not failures:
+            return None
+        from pytest_tfdevice.explain_errors import Known, reason_of
+        from pytest_tfdevice.reports.errors import section
+
+        known = Known()
+        if (tensorflow := sys.modules.get("tensorflow")) is not None:
+            from pytest_tfdevice.kernels.current import gpu_kernels
+
+            known = Known(gpu_kernels(), str(tensorflow.__version__))
+        text = section([(failure, reason_of(failure, known)) for failure in failures])
+        return NotPlaced(text, len(failures))
+
     def _has_gpu(self) -> bool:
         """Asked only where TensorFlow is there already, so that it isn't imported for this."""
         return "tensorflow" not in sys.modules or self.devices.count > 0
@@ -122,6 +164,9 @@ class TestWatch:
 
 
 _ENFORCE = "--tfdevice-enforce"
+
+MAX_CAUSES = 8
+"""How far back the causes of an exception are read."""
 
 
 def record_has_gpu(record: Record) -> bool:

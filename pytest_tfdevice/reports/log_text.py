@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_tfdevice.log_explain import OTHER_SCOPES, LogExplanation, LogGroup
+from pytest_tfdevice.reports.errors import not_placed
 from pytest_tfdevice.reports.words import count, cut, escape
 
 WIDTH = 100
 MAX_GROUPS = 15
-MAX_FAILURES = 8
 MAX_TYPES = 6
 
 _APART = {
@@ -26,16 +26,8 @@ def log_text(found: LogExplanation) -> str:
     """The report of ``pytest-tfdevice explain``."""
     lines = _wrapped(conclusion(found), "", "  ")
     lines += _wrapped(_environment(found), "  ")
-    for failure, reason in found.failures[:MAX_FAILURES]:
-        what = f"could not place {failure.name}"
-        if failure.problem == "warned":
-            what = "warned that it could not keep a colocation group together as asked"
-        lines += ["", *_wrapped(f"TensorFlow {what}: {reason.code}", "  ")]
-        lines += _wrapped(f"why:   {reason.evidence}", "    ", "           ")
-        lines += _wrapped(f"mend:  {reason.mend}", "    ", "           ")
-    if len(found.failures) > MAX_FAILURES:
-        more = len(found.failures) - MAX_FAILURES
-        lines += ["", f"  … and {count(more, 'more message')} of what could not be placed"]
+    if found.failures:
+        lines += ["", *not_placed(found.failures)]
     shown = found.groups[:MAX_GROUPS] if found.accelerator else found.groups[:0]
     for group in shown:
         lines += ["", *_group(group)]
