@@ -253,6 +253,62 @@ def _explain(args: argparse.Namespace) -> int:
     return 0
 
 
+# check
+
+
+def _check_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a SavedModel, .keras, .h5 or frozen .pb")
+    parser.add_argument(
+        "--simulate",
+        metavar="N[:MEMORY]",
+        default="0",
+        help="check on N simulated GPUs instead of real ones",
+    )
+    parser.add_argument(
+        "--import",
+        metavar="MODULE",
+        dest="imports",
+        action="append",
+        default=[],
+        help="import the module of the model's custom layers or ops first; repeatable",
+    )
+    parser.add_argument(
+        "--allow",
+        metavar="PATTERN",
+        action="append",
+        default=[],
+        help="an operation that may be elsewhere: an op type, name:PATTERN or reason:CODE",
+    )
+    parser.add_argument("--strict", action="store_true", help="all but structural operations count")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to print")
+
+
+def _check(args: argparse.Namespace) -> int:
+    from pytest_tfdevice.modelcheck import ModelError, check_model
+    from pytest_tfdevice.patterns import PatternError, parse_patterns
+    from pytest_tfdevice.reports import model_text
+
+    number, _, memory = args.simulate.partition(":")
+    if not number.isdigit():
+        raise InputError(f"--simulate {args.simulate}: no N or N:MEMORY, such as 1 or '1:8 GiB'")
+    try:
+        done = check_model(
+            args.model,
+            simulate=int(number),
+            memory=memory or "16 GiB",
+            imports=args.imports,
+            allow=parse_patterns(args.allow),
+            strict=args.strict,
+        )
+    except (ModelError, PatternError) as error:
+        raise InputError(str(error)) from error
+    if args.format == "json":
+        print(json.dumps(model_text.model_json(done), indent=1))
+    else:
+        print(model_text.model_text(done))
+    return {"passed": 0, "failed": 1}.get(done.outcome, BAD_INPUT)
+
+
 # devices, simulator
 
 
@@ -288,6 +344,11 @@ COMMANDS: dict[str, Command] = {
     "parse": Command("print the op to device map of a placement log", _parse, _parse_arguments),
     "explain": Command(
         "say what a placement log shows on the CPU, and why", _explain, _explain_arguments
+    ),
+    "check": Command(
+        "say which operations of a saved model don't go to the GPU, and why",
+        _check,
+        _check_arguments,
     ),
     "devices": Command("say what devices are here, and what is missing", _devices),
     "simulator": Command(
