@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,9 +37,12 @@ def place_function(
     graph_def = function.graph.as_graph_def(add_shapes=True)
     library = {found.signature.name: found for found in graph_def.library.function}
     library[name] = definition
+    cleaned: dict[str, Any] = {}
 
     def lookup(called: str) -> Any:
-        return library.get(called) or _registered(called)
+        if called not in cleaned:
+            cleaned[called] = _inlinable(library.get(called) or _registered(called))
+        return cleaned[called]
 
     def find_op(inside: str | None, op: str) -> Any:
         graph = function.graph if inside == name else funcgraphs.FUNC_GRAPHS.get(inside or "")
@@ -62,17 +65,84 @@ def _placed(
     find_op: Callable[[str | None, str], Any],
     target: DeviceSpec,
 ) -> Iterator[Placement]:
-    try:
-        nodes = dataset_bodies.place(body, lookup).nodes
-    except dataset_bodies.CannotPlace as error:
-        raise CannotPlace(str(error.__cause__ or error)) from error
-    written = expansion.Expansion(lookup(body.function).node_def, body.function, lookup)
+    definition = lookup(body.function)
+    written = expansion.Expansion(definition.node_def, body.function, lookup)
     reader = graphs.GraphReader(
         written=written, find_op=find_op, lookup=lookup, target=target, origin="function"
     )
+    arguments = [arg.name for arg in definition.signature.input_arg]
+    known = dict(zip(arguments, body.handles, strict=True))
+    nodes = tuple(_with_calls(_ask(body, lookup), written, lookup, known))
     yield from reader.read(nodes)
     for inner in dataset_bodies.find(written, _Nodes(nodes), lookup):
         yield from _placed(inner, lookup, find_op, target)
+
+
+def _ask(body: dataset_bodies.DatasetBody, lookup: Callable[[str], Any]) -> tuple[Any, ...]:
+    try:
+        return dataset_bodies.place(body, lookup).nodes
+    except dataset_bodies.CannotPlace as error:
+        raise CannotPlace(str(error.__cause__ or error)) from error
+
+
+def _with_calls(
+    nodes: Iterable[Any],
+    written: expansion.Expansion,
+    lookup: Callable[[str], Any],
+    handles: Mapping[str, Any],
+) -> Iterator[Any]:
+    """The nodes, and those of the functions that they call and that were not inlined.
+
+    TensorFlow keeps some as they are (a ``While`` that isn't lowered, as in a frozen graph); the
+    runtime places such a function when it first calls it.
+    """
+    for node in nodes:
+        yield node
+        if node.op.endswith("Dataset") or expansion.is_compiled(node):
+            continue
+        for branch, called in expansion.called_functions(node):
+            definition = lookup(called)
+            if definition is None or expansion.is_compiled(definition):
+                continue
+            inner = dataset_bodies.DatasetBody(
+                node.name, called, _handles_of_call(node, definition, written, handles)
+            )
+            prefix = f"{node.name}/{branch}/" if branch else f"{node.name}/"
+            renamed = (_renamed(n, prefix + n.name) for n in _ask(inner, lookup))
+            yield from _with_calls(renamed, written, lookup, handles)
+
+
+def _handles_of_call(
+    node: Any, definition: Any, written: expansion.Expansion, handles: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """For each argument of a called function its variable, where it is one.
+
+    Raises:
+        CannotPlace: which variable it is can't be told.
+    """
+    import tensorflow as tf
+
+    asked = written.find(node.name)
+    arguments = definition.signature.input_arg
+    inputs = [name for name in asked.node.input if not name.startswith("^")] if asked else []
+    found: list[Any] = []
+    # An If and a Case have their condition before what they hand on.
+    for offset, argument in enumerate(arguments, start=len(inputs) - len(arguments)):
+        handle = None
+        if argument.type == tf.resource.as_datatype_enum:
+            source = _source(inputs[offset]) if 0 <= offset < len(inputs) else ""
+            if source not in handles:
+                raise CannotPlace(f"which variable {node.name} is called with can't be told")
+            handle = handles[source]
+        found.append(handle)
+    return tuple(found)
+
+
+def _renamed(node: Any, name: str) -> Any:
+    copy = type(node)()
+    copy.CopyFrom(node)
+    copy.name = name
+    return copy
 
 
 @dataclass(frozen=True)
@@ -98,6 +168,22 @@ def _handle(tensor: Any) -> Any:
     for shape_and_type in data.shape_and_type if data is not None and data.is_set else ():
         node.attr["_handle_dtypes"].list.type.append(shape_and_type.dtype)
     return node
+
+
+KEEP_APART = ("_noinline", "api_implements", "api_preferred_device")
+"""Attributes for which TensorFlow leaves a call as it is: ``tf.function``'s own, and that of Keras'
+RNNs up to Keras 2.15, which lets an optimiser choose between two implementations."""
+
+
+def _inlinable(definition: Any) -> Any:
+    """A function without the attributes that keep its ops out of the graph that is placed."""
+    if definition is None or not any(attr in definition.attr for attr in KEEP_APART):
+        return definition
+    copy = type(definition)()
+    copy.CopyFrom(definition)
+    for attr in KEEP_APART:
+        copy.attr.pop(attr, None)
+    return copy
 
 
 _OWN = "pytest_tfdevice"
@@ -130,7 +216,7 @@ def place_graph(graph_def: Any, target: DeviceSpec) -> tuple[Placement, ...]:
                 )
     except (tf.errors.OpError, ValueError, TypeError, KeyError) as error:
         raise CannotPlace(str(error)) from error
-    library = {f.signature.name: f for f in graph_def.library.function}
+    library = {f.signature.name: _inlinable(f) for f in graph_def.library.function}
 
     def find_op(inside: str | None, op: str) -> Any:
         found = funcgraphs.find_op(graph, op) if inside is None else None
@@ -149,7 +235,7 @@ def place_graph(graph_def: Any, target: DeviceSpec) -> tuple[Placement, ...]:
         for node in partition.node
         if not node.name.startswith(f"{_OWN}/")
     ]
-    return tuple(reader.read(nodes))
+    return tuple(reader.read(_with_calls(nodes, reader.written, reader.lookup, {})))
 
 
 def _dead(graph_def: Any) -> Any:
@@ -158,6 +244,9 @@ def _dead(graph_def: Any) -> Any:
 
     dead = tf.compat.v1.GraphDef()
     dead.CopyFrom(graph_def)
+    library = [_inlinable(function) for function in graph_def.library.function]
+    del dead.library.function[:]
+    dead.library.function.extend(library)
     frames = _frames(dead.node)
     used = {_source(name) for node in dead.node for name in node.input}
     # What is in a loop of TensorFlow 1, and used by nothing, can't be waited for from outside.
