@@ -258,6 +258,14 @@ def session_config() -> Any:
     return copy
 
 
+def handle_data(tensor: Any) -> Any:
+    """What a resource tensor says of the variable behind it: dtype and shape; None for nothing.
+
+    Seen on 2.12 to 2.21.
+    """
+    return getattr(tensor, "_handle_data", None)
+
+
 def use_callbacks(on: bool) -> None:
     """Makes the eager executor call op callbacks, or not.
 

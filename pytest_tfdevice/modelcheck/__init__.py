@@ -1,7 +1,7 @@
 """A saved model → where its operations would run, without running it.
 
-Each signature is handed to TensorFlow's placer in the dead branch of a small graph, as
-``capture.dataset_bodies`` does with loops: what comes back is what the placer decided for every op,
+Each signature is handed to TensorFlow's placer in the dead branch of a small graph
+(``dead_branch``): what comes back is what the placer decided for every op,
 gradients and nested functions inlined, and no op of the model has run.  That needs no inputs at
 all, so that unknown dimensions, strings and images that would have to be real ones don't matter,
 and a model of any size costs its loading and one placement.  What is lost is what happens after

@@ -101,13 +101,13 @@ def _record(signature: Any) -> tuple[Record, bool]:
 
     try:
         if signature.graph_def is not None:
-            return _of(placing.place_graph(signature.graph_def, TARGET)), False
+            return _of(placing.of_graph(signature.graph_def, TARGET)), False
         try:
             function = signature.trace()
         except Exception as error:  # whatever the model's Python code raises when traced
             raise placing.CannotPlace(f"it can't be traced: {error}") from error
         gpu = Device.parse("GPU:0")
-        found = placing.place_function(function, TARGET, gpu, has_lines=signature.has_lines)
+        found = placing.of_function(function, TARGET, gpu, has_lines=signature.has_lines)
         return _of(found), False
     except placing.CannotPlace as error:
         if signature.call is None:
