@@ -42,7 +42,11 @@ def reason_of(failure: Failure, kernels: Known = Known()) -> Reason:
     target = wanted.type or "GPU"
     if failure.problem == "no-device":
         return _no_device(failure, wanted, target)
+    if failure.type is None and len(failure.types) == 1:
+        failure = replace(failure, type=failure.types[0][0])  # the op is alone in its group
     culprits = [op_type for op_type, devices in failure.types if target not in devices]
+    if failure.type is None and failure.problem == "no-kernel":
+        return _of_unknown_type(failure, culprits, target)
     if failure.type is not None and (failure.type in culprits or not failure.types):
         return _own(failure, target, kernels)
     if culprits:
@@ -72,6 +76,17 @@ def _no_device(failure: Failure, wanted: DeviceSpec, target: str) -> Reason:
     if wanted.job not in (None, "localhost") and not any(d.job == wanted.job for d in present):
         mend = f"take the tf.device for job {wanted.job} out, or run it in a cluster that has one"
     return Reason("no-gpu", f"{name} was asked for{at}; {have}", mend)
+
+
+def _of_unknown_type(failure: Failure, culprits: list[str], target: str) -> Reason:
+    """The message breaks off before it says what the op is."""
+    what = f"{failure.name} and what is tied to it have" if culprits else f"{failure.name} has"
+    which = f": {_list(culprits[:MAX_NAMED])} among them" if culprits else ""
+    return Reason(
+        "no-kernel",
+        f"TensorFlow says that {what} no {target} kernel, at all or for the dtypes{which}",
+        f"take it out of the tf.device for {target}, or {SOFT}",
+    )
 
 
 def _own(failure: Failure, target: str, known: Known) -> Reason:

@@ -75,6 +75,7 @@ _ASSIGNED = re.compile(
     r"was explicitly assigned to (\S+)(?: \([^)]*\))? but available devices are \[([^\]]*)\]"
 )
 _REGISTERED = re.compile(r"are registered in this process; available devices: ([^\n]*)")
+_USED_BY = re.compile(r"\{\{node ([^}]*)\}\}")
 _REGISTERED_DEVICES = re.compile(r"Registered devices: \[([^\]]*)\]")
 _REQUIRED = re.compile(r"required incompatible device '([^']*)'")
 _ALL_AVAILABLE = re.compile(r"All available devices \[([^\]]*)\]")
@@ -228,6 +229,10 @@ def _started(text: str) -> Draft | None:
         if found["device"] == "CPU":
             return None
         draft = Draft("no-kernel", type=found["a"] or found["b"], wanted=found["device"] or "")
+        if node := _USED_BY.search(text):
+            draft.op = node[1]
+        if "Registered kernels:" in text:
+            draft.section = "kernels"
         if present := _REGISTERED_DEVICES.search(text):
             draft.supported = _words(present[1])
             if "GPU" not in draft.supported:
