@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from pytest_tfdevice import hookspecs
 from pytest_tfdevice.config import Settings, add_options
 from pytest_tfdevice.fixtures import placement, placement_session, tf_devices
 from pytest_tfdevice.marks import marker_lines
-from pytest_tfdevice.results import TestResult
+from pytest_tfdevice.results import RunReport, TestResult
 from pytest_tfdevice.simulation import Simulation
 from pytest_tfdevice.testwatch import TestWatch, Watched
 
@@ -20,6 +21,8 @@ __all__ = ["placement", "placement_session", "tf_devices"]
 SECTION = "where TensorFlow ran (tfdevice)"
 NOT_PLACED = "what TensorFlow could not place (tfdevice)"
 _WATCH = pytest.StashKey[TestWatch]()
+_REPORT = pytest.StashKey[RunReport]()
+_ALLOWED = "tfdevice_allow"
 _WATCHED = pytest.StashKey[list[Watched]]()
 
 
@@ -55,6 +58,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Wrong marker arguments end the run here, not in the middle of it."""
     for item in items:
         config.stash[_WATCH].plan(item)
+    config.stash[_WATCH].note_allow(items)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -88,6 +92,9 @@ def pytest_runtest_makereport(
         refused = item.config.stash[_WATCH].not_placed(item, call.excinfo.value)
     for watched in item.stash.get(_WATCHED, []):
         result = watched.result if refused is None else refused.counted_in(watched.result)
+        if report.failed and not watched.report:
+            # It was cut short: what it would have needed isn't known.
+            result = replace(result, unused_allow=())
         report.tfdevice = result.to_json()  # type: ignore[attr-defined]
         # Of a test that raised before anything ran, "nothing ran" says nothing new.
         told = watched.report in str(report.longrepr) or not watched.record.saw_something
@@ -98,12 +105,31 @@ def pytest_runtest_makereport(
     return report
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A worker of pytest-xdist says which tests have which ``allow``: only workers collect."""
+    allowed = getattr(node, "workeroutput", {}).get(_ALLOWED, {})
+    node.config.stash[_WATCH].allowed_in.update(allowed)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    config = session.config
+    watch = config.stash[_WATCH]
+    if hasattr(config, "workeroutput"):
+        config.workeroutput[_ALLOWED] = watch.allowed_in
+    elif watch.results:
+        config.stash[_REPORT] = report = watch.report(config)
+        config.hook.pytest_tfdevice_report(report=report)
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     from pytest_tfdevice.reports.terminal import write_summary
 
-    write_summary(terminalreporter, config.stash[_WATCH].results)
+    report = config.stash.get(_REPORT, None)
+    if report is not None:
+        write_summary(terminalreporter, report.tests, report.stale_allow)
 
 
 class _Results:

@@ -20,7 +20,7 @@ from pytest_tfdevice.config import Settings
 from pytest_tfdevice.marks import Plan, enforced, plan
 from pytest_tfdevice.model import DeviceSpec, Record
 from pytest_tfdevice.patterns import Rule
-from pytest_tfdevice.results import TestResult
+from pytest_tfdevice.results import RunReport, TestResult
 
 if TYPE_CHECKING:
     from pytest_tfdevice.capture.window import Window
@@ -64,6 +64,29 @@ class TestWatch:
 
     settings: Settings
     results: list[TestResult] = field(default_factory=list)
+    allowed_in: dict[str, list[str]] = field(default_factory=dict)
+    """Patterns of ``allow``, each with the node ids of the tests that have it."""
+
+    def note_allow(self, items: Sequence[pytest.Item]) -> None:
+        """Notes which tests have which patterns, before any is deselected."""
+        for item in items:
+            for pattern in {p for rule in self.plan(item).rules for p in rule.allow}:
+                tests = self.allowed_in.setdefault(str(pattern), [])
+                if item.nodeid not in tests[-1:]:
+                    tests.append(item.nodeid)
+
+    def report(self, config: pytest.Config) -> RunReport:
+        """What the run came to."""
+        from pytest_tfdevice.stale import stale_entries
+
+        users: dict[str, list[str]] = self.allowed_in
+        project = {str(pattern) for pattern in self.settings.allow}
+        if any("::" in argument for argument in config.args):
+            users = {}  # some tests were picked by name: the others may need what these don't
+        elif self.settings.enforce or config.args_source.name == "ARGS":
+            users = {p: tests for p, tests in users.items() if p not in project}
+        stale = stale_entries(users, self.results, project)
+        return RunReport(tuple(self.results), tuple(map(str, stale)))
 
     def plan(self, item: pytest.Item) -> Plan:
         """What the markers of a test ask for.
