@@ -92,7 +92,7 @@ def pytest_runtest_makereport(
         refused = item.config.stash[_WATCH].not_placed(item, call.excinfo.value)
     for watched in item.stash.get(_WATCHED, []):
         result = watched.result if refused is None else refused.counted_in(watched.result)
-        if report.failed and not watched.report:
+        if report.skipped or (report.failed and not watched.report):
             # It was cut short: what it would have needed isn't known.
             result = replace(result, unused_allow=())
         report.tfdevice = result.to_json()  # type: ignore[attr-defined]

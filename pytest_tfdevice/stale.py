@@ -46,6 +46,6 @@ def stale_entries(
             unused.setdefault(pattern, set()).add(result.nodeid)
     return tuple(
         StaleAllow(pattern, tuple(sorted(tests)), pattern in project)
-        for pattern, tests in users.items()
+        for pattern, tests in sorted(users.items())
         if tests and pattern not in used and set(tests) <= unused.get(pattern, set())
     )

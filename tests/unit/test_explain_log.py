@@ -301,5 +301,5 @@ def test_every_sample_log_is_explained(log: Path) -> None:
     found = explained(text)
     assert max(map(len, log_text(found).splitlines()), default=0) <= 100
     placed = [p for p in parse_stream([text]) if not (p.type or "").startswith(("_Arg", "_Ret"))]
-    told = found.total + sum(map(lambda t: sum(t.values()), found.set_apart.values()))
+    told = found.total + sum(sum(types.values()) for types in found.set_apart.values())
     assert bool(placed) == bool(told or found.functions)
