@@ -48,9 +48,7 @@ def test_the_example_says_what_is_host_work(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLE, tmp_path / "example")
     dashboard = tmp_path / "dashboard.jsonl"
     xml = tmp_path / "junit.xml"
-    out = run(
-        tmp_path / "example", f"--junitxml={xml}", RANKING_DASHBOARD=str(dashboard)
-    )
+    out = run(tmp_path / "example", f"--junitxml={xml}", RANKING_DASHBOARD=str(dashboard))
     assert "1 passed" in out
     (line,) = dashboard.read_text().splitlines()
     assert list(json.loads(line).values()) == ["passed"]

@@ -173,9 +173,10 @@ def s22():
     """tensorflow#8982, #13075: a Session on a server."""
     server = tf1.train.Server.create_local_server()
     with tf.Graph().as_default():
-        c = tf.add(tf1.placeholder_with_default([1.0], [1]), 1.0, name="c")
+        x = tf1.placeholder(tf.float32, [1])  # a constant would be folded away
+        c = tf.add(x, 1.0, name="c")
         with tf1.Session(server.target) as run:
-            run.run(c)
+            run.run(c, {x: [1.0]})
 
 
 def s23():
@@ -197,8 +198,9 @@ def s28():
 
     def build():
         with tf.device("/device:GPU:0"):
-            a = tf.ones([64, 64], tf.int32)
-            return tf.matmul(a, a, name="prod")
+            a = tf1.placeholder(tf.int32, [64, 64])  # ones would be folded away
+            prod = tf.matmul(a, a, name="prod")
+        return lambda run: run.run(prod, {a: [[1] * 64] * 64})
 
     session(build)
 
@@ -209,9 +211,7 @@ def s29():
 
     @tf.function
     def find(t):
-        return tf.map_fn(
-            lambda v: tf.argmin(tf.abs(codes - v)), t, fn_output_signature=tf.int64
-        )
+        return tf.map_fn(lambda v: tf.argmin(tf.abs(codes - v)), t, fn_output_signature=tf.int64)
 
     find(tf.constant([2.0, 3.0]))
 
@@ -233,7 +233,5 @@ def s32():
 
 
 SITUATIONS = {
-    name: value
-    for name, value in globals().items()
-    if name.startswith("s") and name[1:3].isdigit()
+    name: value for name, value in globals().items() if name.startswith("s") and name[1:3].isdigit()
 }
