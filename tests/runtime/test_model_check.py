@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -138,11 +137,11 @@ if facts["simulated"]:
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     (folder / "sideways_layer.py").write_text(CUSTOM)
     run(MAKE, level=3, env={"MODELS": str(folder)})
-    yield folder
+    return folder
 
 
 @pytest.fixture(scope="module")
