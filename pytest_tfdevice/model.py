@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Literal
 
 _FIELD = re.compile(
-    r"(?:job:(?P<job>[A-Za-z0-9_.\-]+)|replica:(?P<replica>\d+|\*)|task:(?P<task>\d+|\*)"
-    r"|(?:device:)?(?P<type>[A-Za-z][A-Za-z0-9_\-]*)(?::(?P<index>\d+|\*))?)"
+    r"(?:job:(?P<job>[A-Za-z0-9_.\-]+)|replica:(?P<replica>\d{1,9}|\*)|task:(?P<task>\d{1,9}|\*)"
+    r"|(?:device:)?(?P<type>[A-Za-z][A-Za-z0-9_\-]*)(?::(?P<index>\d{1,9}|\*))?)"
 )
 
 _INLINED = re.compile(r"(?:(?<=^)|(?<=/))(?:(?:Stateful)?PartitionedCall(?:_\d+)?|_\d+)/")

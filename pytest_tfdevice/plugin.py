@@ -14,7 +14,7 @@ from pytest_tfdevice.fixtures import placement, placement_session, tf_devices
 from pytest_tfdevice.marks import marker_lines
 from pytest_tfdevice.results import RunReport, TestResult
 from pytest_tfdevice.simulation import Simulation
-from pytest_tfdevice.testwatch import TestWatch, Watched
+from pytest_tfdevice.testwatch import USAGE_ERRORS, TestWatch, Watched
 
 __all__ = ["placement", "placement_session", "tf_devices"]
 
@@ -56,15 +56,32 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Wrong marker arguments end the run here, not in the middle of it."""
-    for item in items:
-        config.stash[_WATCH].plan(item)
-    config.stash[_WATCH].note_allow(items)
+    watch = config.stash[_WATCH]
+    watch.check(items, getattr(config, "workeroutput", {}))
+    watch.note_allow(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """What a worker of pytest-xdist tells when it ends.
+
+    It can't end the run by itself, so that its usage error is raised here; and only workers collect
+    tests, so that they say which tests have which ``allow``.
+    """
+    told = getattr(node, "workeroutput", {})
+    if told.get(USAGE_ERRORS):
+        raise pytest.UsageError(*told[USAGE_ERRORS])
+    node.config.stash[_WATCH].allowed_in.update(told.get(_ALLOWED, {}))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     reason = item.config.stash[_WATCH].skip_reason(item)
-    if reason is not None:
+    if reason is None:
+        return
+    # As a marker, so that pytest shows the test's place and not this one's.
+    item.add_marker(pytest.mark.skip(reason=reason), append=False)
+    if not item.config.pluginmanager.has_plugin("skipping"):
         pytest.skip(reason)
 
 
@@ -91,25 +108,23 @@ def pytest_runtest_makereport(
     if report.failed and call.excinfo is not None:
         refused = item.config.stash[_WATCH].not_placed(item, call.excinfo.value)
     for watched in item.stash.get(_WATCHED, []):
+        expected = hasattr(report, "wasxfail")
+        if report.skipped and not expected:
+            continue
         result = watched.result if refused is None else refused.counted_in(watched.result)
-        if report.skipped or (report.failed and not watched.report):
+        if not report.passed and not watched.report:
             # It was cut short: what it would have needed isn't known.
             result = replace(result, unused_allow=())
-        report.tfdevice = result.to_json()  # type: ignore[attr-defined]
-        # Of a test that raised before anything ran, "nothing ran" says nothing new.
-        told = watched.report in str(report.longrepr) or not watched.record.saw_something
-        if report.failed and watched.report and not told:
-            report.sections.append((SECTION, watched.report))
+        report.tfdevice = result.to_json(expected)  # type: ignore[attr-defined]
+        text = watched.report if report.failed else watched.notes
+        # Of a test that could not place its ops before any ran, "nothing ran" says nothing new.
+        if refused is not None and not watched.record.saw_something:
+            text = ""
+        if text and text not in str(report.longrepr):
+            report.sections.append((SECTION, text))
     if refused is not None:
         report.sections.append((NOT_PLACED, refused.text))
     return report
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """A worker of pytest-xdist says which tests have which ``allow``: only workers collect."""
-    allowed = getattr(node, "workeroutput", {}).get(_ALLOWED, {})
-    node.config.stash[_WATCH].allowed_in.update(allowed)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -125,10 +140,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    from pytest_tfdevice.reports.terminal import write_summary
-
     report = config.stash.get(_REPORT, None)
     if report is not None:
+        from pytest_tfdevice.reports.terminal import write_summary
+
         write_summary(terminalreporter, report.tests, report.stale_allow)
 
 
@@ -140,5 +155,6 @@ class _Results:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         data = getattr(report, "tfdevice", None)
-        if data is not None:
+        # pytest-rerunfailures reports each try; the last one is the test's.
+        if data is not None and str(report.outcome) != "rerun":
             self._results.append(TestResult.from_json(data))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["SavedModel", "Keras", "frozen graph"]
+Kind = Literal["SavedModel", "Keras model", "frozen graph"]
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
@@ -65,12 +65,12 @@ def _find(path: Path) -> Found:
     with path.open("rb") as file:
         head = file.read(8)
     if head == _HDF5:
-        return Found("Keras", path)
+        return Found("Keras model", path)
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
         if "config.json" in names:
-            return Found("Keras", path)
+            return Found("Keras model", path)
         raise ModelError(f"{path} is a zip archive without config.json: no Keras model")
     suffix = path.suffix.lower()
     if suffix in (".keras", ".h5", ".hdf5"):

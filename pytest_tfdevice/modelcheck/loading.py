@@ -60,7 +60,7 @@ def load(found: Found, modules: tuple[ModuleType, ...]) -> tuple[tuple[Signature
     Raises:
         ModelError: the model can't be loaded, or has nothing that can be called.
     """
-    loaders = {"SavedModel": _saved_model, "Keras": _keras, "frozen graph": _frozen}
+    loaders = {"SavedModel": _saved_model, "Keras model": _keras, "frozen graph": _frozen}
     try:
         signatures, owner = loaders[found.kind](found.path, modules)
     except ModelError:
@@ -207,7 +207,11 @@ def _frozen(path: Path, modules: tuple[ModuleType, ...]) -> tuple[tuple[Signatur
     return (Signature("graph", graph_def=graph_def),), None
 
 
-_UNKNOWN_CLASS = ("Unknown layer", "custom_object", "Could not locate", "Unknown object")
+_UNKNOWN_CLASS = (
+    *("Unknown layer", "custom_object", "custom class", "Could not locate", "Unknown object"),
+    "Cannot deserialize object of type",
+)
+"""What Keras 2.12 to 3 say of a class that they don't know."""
 
 
 def _said(error: BaseException) -> str:

@@ -33,9 +33,6 @@ MAX_TAIL = 2048
 MAX_DEVICES = 4096
 """How many spellings of devices are kept parsed."""
 
-MAX_WRAPS = 4
-"""Over how many line ends a record may be wrapped."""
-
 TERMINAL = 72
 """The narrowest terminal whose wrapping is recognised inside a name, in columns."""
 
@@ -94,7 +91,6 @@ class Reader:
         self._devices: dict[str, tuple[Device, str]] = {}
         self._tail = ""  # what the last line holds behind its last record
         self._open = False  # the tail may go on in a line that names no device
-        self._wraps = 0
         self._fragment = ""  # the start of a name that a pasted line cut off
         self._recent: set[str] = set()  # records that were the whole end of a line
         self._typed = False  # a typed record came: this is TensorFlow 0.12 or later
@@ -135,7 +131,6 @@ class Reader:
             self._mapping = True
         self._tail = line
         self._open = _is_open(line)
-        self._wraps = 0
 
     def _is_repeated(self, line: str) -> bool:
         """True for a record that came before: TensorFlow prints each one twice."""
@@ -204,12 +199,10 @@ class Reader:
         return None
 
     def _remember(self, line: str, done: int, torn: bool) -> None:
-        if torn and self._open and self._wraps < MAX_WRAPS:
+        if torn and self._open:
             self._tail = (self._tail + line)[-MAX_TAIL:]
-            self._wraps += 1
         else:
             self._tail = line[done:]
-            self._wraps = 0
         self._open = _is_open(self._tail)
 
     def _note_fragment(self, lead: str, record: Found) -> None:

@@ -13,6 +13,7 @@ import pytest
 from pytest_tfdevice.model import Placement
 from pytest_tfdevice.placement_log import PSEUDO_TYPES, is_pseudo, parse, parse_stream, split_output
 from pytest_tfdevice.placement_log.reader import Reader, Seen
+from pytest_tfdevice.placement_log.text import BLOCK
 
 LOGS = Path(__file__).parent.parent / "data" / "logs"
 CASES = json.loads((LOGS / "index.json").read_text(encoding="utf-8"))["cases"]
@@ -189,11 +190,17 @@ def test_executed_record_wrapped_anywhere(cut: int) -> None:
     assert ops(f"{line[:cut]}\n{line[cut:]}\n") == [("MatMul", None)]
 
 
-def test_name_wrapped_twice_by_a_terminal() -> None:
-    name = "tower/" + "x" * 200
-    line = f"{name}: (Const): {GPU0}"
+@pytest.mark.parametrize("header", ["", f"{STAMP}placer.cc:114] "])
+def test_name_wrapped_many_times_by_a_terminal(header: str) -> None:
+    name = "tower/" + "x" * 600
+    line = f"{header}{name}: (Const): {GPU0}"
     wrapped = "\n".join(line[i : i + 80] for i in range(0, len(line), 80))
     assert ops(wrapped + "\n") == [(name, "Const")]
+
+
+def test_nothing_is_joined_over_a_record() -> None:
+    record = f"y: (Mul): {GPU0}\n"
+    assert ops(f"{record}x: (Add):\n{record}{GPU0}\n") == [("y", "Mul")]
 
 
 @pytest.mark.parametrize("cut", range(len(f"d28/y: (Const): {GPU0}")))
@@ -204,6 +211,14 @@ def test_record_torn_by_a_merged_pipe(cut: int) -> None:
     others = "".join(f"{STAMP}placer.cc:114] e{i}: (Const): {GPU0}\n" for i in range(3))
     text = f"{record[:cut]}{twin}{others}{record[cut:]}\nz: (Add): {GPU0}\n"
     assert ops(text) == [("d28/y", "Const"), *((f"e{i}", "Const") for i in range(3)), ("z", "Add")]
+
+
+def test_end_of_a_torn_record_is_dropped_once() -> None:
+    known = f"28/y: (Const): {GPU0}\ndz: (Add): {GPU0}\n"
+    torn = f"d{STAMP}placer.cc:114] d28/y: (Const): {GPU0}\n28/y: (Const): {GPU0}\n"
+    assert [name for name, _ in ops(f"{known}{torn}z: (Add): {GPU0}\n")] == [
+        *("28/y", "dz", "d28/y", "z"),
+    ]
 
 
 def test_eager_record_torn_in_a_notebook() -> None:
@@ -309,14 +324,26 @@ def test_memory_is_bounded_without_a_line_end() -> None:
 
 
 def test_memory_is_bounded_over_distinct_records() -> None:
-    lines = (f"layer{i}: (Add): {GPU0}\n" for i in range(30_000))
+    lines = (f"layer{i}: (Add): {GPU0}\n" for i in range(20_000))
     assert _peak(lines, distinct=500) < 1_000_000
+
+
+def test_memory_is_bounded_over_distinct_devices() -> None:
+    lines = (f"x: (Add): /job:worker/replica:0/task:{i}/device:GPU:0\n" for i in range(12_000))
+    assert _peak(lines, distinct=500) < 4_000_000
 
 
 def test_record_behind_a_very_long_line_start_is_found() -> None:
     filler = ["%" * 50_000] * 5
     found = list(parse_stream([*filler, f"x: (Add): {GPU1}", *filler, f" y: (Add): {GPU1}\n"]))
     assert [p.op for p in found] == ["x", "y"]
+
+
+def test_end_of_a_very_long_line_is_no_line() -> None:
+    assert parse(f"Using {' ' * 70_000}device: {OLD}\n") == []
+    executed = f"Executing op A in device {GPU0}"
+    for filler in ("", "%" * (BLOCK - len(executed) - 4)):
+        assert ops(f"{filler}{executed} device: {OLD}\n") == [("A", None)]
 
 
 def _peak(chunks: object, distinct: int = 1000) -> int:
