@@ -207,7 +207,7 @@ def _frozen(path: Path, modules: tuple[ModuleType, ...]) -> tuple[tuple[Signatur
     return (Signature("graph", graph_def=graph_def),), None
 
 
-_UNKNOWN_CLASS = (
+UNKNOWN_CLASS = (
     *("Unknown layer", "custom_object", "custom class", "Could not locate", "Unknown object"),
     "Cannot deserialize object of type",
 )
@@ -230,9 +230,6 @@ def _hint(error: BaseException) -> str:
             ". The model holds a Python lambda, which Keras doesn't load unasked: call "
             "keras.config.enable_unsafe_deserialization() in a module named with --import"
         )
-    if any(
-        word in text
-        for word in ("Unknown layer", "custom_object", "Could not locate", "Unknown object")
-    ):
+    if any(words in text for words in UNKNOWN_CLASS):
         return ". Name the module that defines it with --import"
     return ""
