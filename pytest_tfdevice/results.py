@@ -26,6 +26,7 @@ class TestResult:
         tensorflow: version.
         simulated: True where the GPUs were simulated.
         problems: what the capture could not see.
+        used_allow, unused_allow: patterns of ``allow`` that excused something here, or nothing.
         notes: how many remarks there are that changed no verdict.
     """
 
@@ -40,6 +41,8 @@ class TestResult:
     tensorflow: str = ""
     simulated: bool = False
     problems: tuple[str, ...] = ()
+    used_allow: tuple[str, ...] = ()
+    unused_allow: tuple[str, ...] = ()
     notes: int = 0
 
     @classmethod
@@ -48,6 +51,12 @@ class TestResult:
         worst = next((v for v in verdicts if not v.passed), verdicts[0] if verdicts else None)
         outcomes = {v.outcome for v in verdicts}
         outcome = next((o for o in ("failed", "error", "passed") if o in outcomes), "watched")
+        patterns = {p for v in verdicts for p in v.rule.allow}
+        unused = {
+            p
+            for p in patterns
+            if all(p in v.unused_allow or p not in v.rule.allow for v in verdicts)
+        }
         return cls(
             nodeid=nodeid,
             outcome=outcome,
@@ -58,6 +67,8 @@ class TestResult:
             tensorflow=record.tensorflow,
             simulated=record.simulated,
             problems=record.problems,
+            used_allow=tuple(sorted(map(str, patterns - unused))),
+            unused_allow=tuple(sorted(map(str, unused))),
             notes=sum(len(v.notes) for v in verdicts),
         )
 
@@ -69,4 +80,17 @@ class TestResult:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TestResult:
         """The inverse of :meth:`to_json`."""
-        return cls(**{**data, "problems": tuple(data["problems"])})
+        lists = ("problems", "used_allow", "unused_allow")
+        return cls(**{**data, **{name: tuple(data[name]) for name in lists}})
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What a run came to: for ``pytest_tfdevice_report``.
+
+    ``stale_allow``: entries of ``allow`` that excused nothing in the whole run, each with the tests
+    that have it, as text.
+    """
+
+    tests: tuple[TestResult, ...]
+    stale_allow: tuple[str, ...] = ()
