@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_tfdevice.capture import expansion, funcgraphs, signatures, stack
+from pytest_tfdevice.capture import expansion, funcgraphs, fusion, signatures, stack
 from pytest_tfdevice.model import (
     Device,
     DeviceError,
@@ -53,9 +53,14 @@ class GraphReader:
     origin: Origin
 
     def read(self, nodes: Iterable[Any]) -> Iterator[Placement]:
-        """The placements of ``nodes`` as they ran, compiled units followed by what is in them."""
+        """The placements of ``nodes`` as they ran: compiled units followed by what is in them, and
+        fused nodes as those that were written."""
+        nodes = [node for node in nodes if node.op not in PSEUDO_TYPES]
+        survived = {expansion.plain_name(node.name) for node in nodes}
         for node in nodes:
-            if node.op in PSEUDO_TYPES:
+            parts = fusion.parts(node, self.written, survived)
+            if parts is not None:
+                yield from map(self.placement, parts)
                 continue
             placement = self.placement(node)
             if expansion.is_compiled(node):
