@@ -54,6 +54,7 @@ class TestReport:
         nodeid: the test.
         outcome: ``passed``, ``failed``, ``error``, or ``watched`` where nothing judged it.
         summary: the verdict in one line.
+        target: the device meant.
         counting, on_target: of what counts, all and those on the target.
         devices: how many operations were seen on each device.
         operations: aggregated; sorted.
@@ -67,6 +68,7 @@ class TestReport:
     nodeid: str
     outcome: str
     summary: str = ""
+    target: str = "GPU"
     counting: int = 0
     on_target: int = 0
     devices: Mapping[str, int] = field(default_factory=_empty)
