@@ -17,8 +17,6 @@ from pytest_tfdevice.serial.run_report import Operation
 
 KIND = "baseline"
 VERSION = 1
-FOLDER = "__placements__"
-SUFFIX = ".json"
 
 _CODEC = Codec()
 
@@ -110,18 +108,6 @@ def change(path: Path, entries: Mapping[tuple[str, str], Entry | None]) -> bool:
         return False
     documents.write(path, text)
     return True
-
-
-def place_of(module: Path, folder: Path | None, root: Path) -> Path:
-    """The file of a test module: in a folder beside it, or, below ``folder``, where the module is
-    below ``root``."""
-    name = module.stem + SUFFIX
-    if folder is None:
-        return module.parent / FOLDER / name
-    try:
-        return folder / module.parent.relative_to(root) / name
-    except ValueError:
-        return folder / name
 
 
 def _test(test: str, entries: Mapping[str, Entry]) -> list[str]:

@@ -17,6 +17,7 @@ import pytest
 
 from pytest_tfdevice.config import Settings
 from pytest_tfdevice.gate.collected import tail
+from pytest_tfdevice.gate.places import place_of
 
 if TYPE_CHECKING:
     from pytest_tfdevice.baseline.entries import Entry
@@ -103,8 +104,6 @@ class Checks:
 
     def file_of(self, item: pytest.Item) -> Path:
         """Where the baseline of a test stands."""
-        from pytest_tfdevice.baseline.files import place_of
-
         return place_of(item.path, self.settings.baseline_dir, self.root)
 
     def _read(self, path: Path) -> BaselineFile:

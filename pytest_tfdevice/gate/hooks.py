@@ -12,7 +12,7 @@ import pytest
 
 from pytest_tfdevice.config import Settings
 from pytest_tfdevice.gate.checks import Checks, Seen
-from pytest_tfdevice.gate.collected import Collected, is_marked
+from pytest_tfdevice.gate.collected import Collected, asks_for_baseline, is_marked
 from pytest_tfdevice.gate.keeper import Keeper
 from pytest_tfdevice.gate.skips import ExpectedSkips
 from pytest_tfdevice.marks import plan
@@ -93,7 +93,7 @@ class Gate:
         if self._skips is not None and is_marked(item):
             self._skips.judge(report)
             report.tfdevice_marked = True  # type: ignore[attr-defined]
-        if call.when == "call" and report.passed:
+        if call.when == "call" and report.passed and asks_for_baseline(item):
             seen = [one.to_json() for one in item.stash.get(_SEEN, [])]
             file = str(self._checks.file_of(item))
             report.tfdevice_baseline = [file, seen]  # type: ignore[attr-defined]

@@ -16,6 +16,7 @@ from typing import Any
 from pytest_tfdevice.config import Settings
 from pytest_tfdevice.gate.checks import Seen, command
 from pytest_tfdevice.gate.collected import Collected, Module, tail
+from pytest_tfdevice.gate.places import SUFFIX, place_of
 from pytest_tfdevice.reports.words import count
 
 Key = tuple[str, str]
@@ -65,7 +66,9 @@ class Keeper:
             self.lines += one.remarks
 
     # --------------------------------------------------------------------- writing
-    def _write(self, stale: Iterable[Stale]) -> None:
+    def _write(self, stale: list[Stale]) -> None:
+        if not stale and not self._seen:
+            return
         from pytest_tfdevice.baseline import files
         from pytest_tfdevice.baseline.entries import Entry
         from pytest_tfdevice.serial.documents import FileError
@@ -101,15 +104,15 @@ class Keeper:
 
     # ----------------------------------------------------------------------- stale
     def _stale(self) -> Iterable[Stale]:
-        from pytest_tfdevice.baseline import files
-        from pytest_tfdevice.serial.documents import FileError
-
         environments = self._environments()
         known: dict[str, str] = {}
         for name, module in sorted(self.collected.modules.items()):
-            path = files.place_of(Path(name), self.settings.baseline_dir, self.root)
+            path = place_of(Path(name), self.settings.baseline_dir, self.root)
             known[str(path)] = name
             if module.whole and path.exists():
+                from pytest_tfdevice.baseline import files
+                from pytest_tfdevice.serial.documents import FileError
+
                 try:
                     stored = files.read(path)
                 except FileError as error:
@@ -137,14 +140,14 @@ class Keeper:
         for folder, modules in sorted(folders.items()):
             if not any(Path(f) in (modules, *modules.parents) for f in self.collected.folders):
                 continue
-            for path in sorted(Path(folder).glob("*.json")):
+            for path in sorted(Path(folder).glob(f"*{SUFFIX}")):
                 if str(path) not in known and not (modules / f"{path.stem}.py").exists():
                     yield Stale(str(path), "", "", f"there is no {path.stem}.py")
 
     def _environments(self) -> set[str]:
         """The environments of this run: as seen, else as far as it is known without TensorFlow."""
         found = {environment for _, _, environment in self._seen}
-        if not found and self.settings.simulate is not None:
+        if not found and self.settings.simulate is not None and self._has_files():
             from pytest_tfdevice.baseline.entries import SIMULATED, Environment, minor
             from pytest_tfdevice.simulation import installed_version
 
@@ -152,6 +155,12 @@ class Keeper:
             if version is not None:
                 found = {Environment(SIMULATED, minor(version)).key}
         return found
+
+    def _has_files(self) -> bool:
+        return any(
+            place_of(Path(name), self.settings.baseline_dir, self.root).exists()
+            for name in self.collected.modules
+        )
 
     def _report(self, stale: list[Stale]) -> None:
         for old in stale:
@@ -165,10 +174,8 @@ class Keeper:
 
     def _module_of(self, file: str) -> str:
         """What to name on the command line so that a file is looked at."""
-        from pytest_tfdevice.baseline import files
-
         for name in self.collected.modules:
-            path = files.place_of(Path(name), self.settings.baseline_dir, self.root)
+            path = place_of(Path(name), self.settings.baseline_dir, self.root)
             if str(path) == file:
                 return _shown(name)
         return _shown(next(iter(self.collected.folders), "."))

@@ -406,7 +406,7 @@ def test_a_full_disk_leaves_the_old_file(recorded: Suite) -> None:
     before = recorded.text
     recorded.write("test_m.py", SUITE + LIMIT)
     recorded.log(f"{MOVED}test_c/MatMul MatMul GPU:0\n")
-    run = recorded.run(*UPDATE)
+    run = recorded.run(*UPDATE, in_fork=False)
     assert run.status == 1
     assert run.tests["test_m.py::test_c"] == "passed"
     assert "error: can't write" in run.said
