@@ -10,12 +10,14 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tfdevice.patterns import Pattern, PatternError
-from pytest_tfdevice.units import SizeError, format_size, parse_size
+from pytest_tfdevice.units import format_size, parse_size
+
+if TYPE_CHECKING:
+    from pytest_tfdevice.patterns import Pattern
 
 DEFAULT_MEMORY = 16 * 2**30
 
@@ -35,7 +37,7 @@ class Simulate:
             ValueError: ``text`` is neither; the message says what is wrong.
         """
         number, colon, memory = text.strip().partition(":")
-        if not number.isdigit():
+        if not (number.isascii() and number.isdigit()):
             raise ValueError(f"{text!r} is not N or N:MEMORY, such as 2 or '2:8 GiB'")
         count = int(number)
         if count > 64:
@@ -115,15 +117,11 @@ class Settings:
         """
         texts = {field.name: _value(config, field.name) for field in fields(cls)}
         return cls(
-            simulate=_read("simulate", texts["simulate"], Simulate.parse),
+            simulate=_read("simulate", texts["simulate"] or "0", Simulate.parse),
             watch=bool(texts["watch"]),
             enforce=bool(texts["enforce"]),
             strict=bool(texts["strict"]),
-            allow=tuple(
-                pattern
-                for text in texts["allow"] or ()
-                if (pattern := _read("allow", text, Pattern.parse)) is not None
-            ),
+            allow=tuple(_read("allow", text, _pattern) for text in texts["allow"] or ()),
             baseline=_read("baseline", texts["baseline"] or "check", _mode),
             baseline_dir=_path(config, "baseline_dir", texts["baseline_dir"]),
             require=_read("require", texts["require"], Require.parse) if texts["require"] else None,
@@ -240,15 +238,24 @@ def _value(config: pytest.Config, name: str) -> Any:
     if given is None:
         # While plugins are still being loaded, values stand in `known_args_namespace` only.
         given = getattr(config.known_args_namespace, f"tfdevice_{name}", None)
-    return given if given is not None else config.getini(f"tfdevice_{name}")
+    if given is not None:
+        return given
+    try:
+        return config.getini(f"tfdevice_{name}")
+    except (TypeError, ValueError, pytest.UsageError) as error:  # pytest's, which name no key
+        raise pytest.UsageError(f"ini key tfdevice_{name}: {error}") from None
+
+
+def _pattern(text: str) -> Pattern:
+    from pytest_tfdevice.patterns import Pattern
+
+    return Pattern.parse(text)
 
 
 def _read(name: str, text: Any, parse: Any) -> Any:
-    if text is None or text == "":
-        return None
     try:
         return parse(text)
-    except (PatternError, SizeError, ValueError) as error:
+    except ValueError as error:  # PatternError and SizeError too
         raise pytest.UsageError(f"--tfdevice-{name} (ini: tfdevice_{name}): {error}") from None
 
 

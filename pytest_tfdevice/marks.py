@@ -2,6 +2,8 @@
 
 Each marker is a function whose signature and docstring are what ``pytest --markers`` shows, and
 whose arguments are checked when tests are collected.
+
+``pytest`` imports this at every start; the rules, and all that comes with them, only for a marker.
 """
 
 from __future__ import annotations
@@ -9,14 +11,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_tfdevice.config import Settings
-from pytest_tfdevice.model import DeviceError, DeviceSpec
-from pytest_tfdevice.patterns import Pattern, PatternError, Rule, RuleError, parse_patterns
-from pytest_tfdevice.units import SizeError, parse_size
+from pytest_tfdevice.units import parse_size
+
+if TYPE_CHECKING:
+    from pytest_tfdevice.model import DeviceSpec
+    from pytest_tfdevice.patterns import Pattern, Rule
 
 KNOWN_TYPES = ("CPU", "GPU", "TPU", "TPU_SYSTEM", "XLA_CPU", "XLA_GPU", "XPU", "HPU", "NPU")
 """Types of device that TensorFlow and its device plugins register.  A marker may name no other: a
@@ -111,6 +115,8 @@ patterns that must have been seen there ("MatMul", "name:block1/*"); `allow`: op
 be elsewhere, by type, name: or reason:. Skips where there is no GPU, as requires_gpu does."""
     if index is not None and (not isinstance(index, int) or isinstance(index, bool) or index < 0):
         raise MarkError(f"index={index!r} is no GPU number: a whole number from 0 up")
+    from pytest_tfdevice.model import DeviceSpec
+
     return _rule_mark(DeviceSpec(type="GPU", index=index), ops, allow, strict, min_ratio)
 
 
@@ -124,6 +130,8 @@ def on_device(
     """as on_gpu, for any device: "GPU:1", "CPU:0", "/job:worker/task:1/device:GPU:0"."""
     if not isinstance(device, str):
         raise MarkError(f"{device!r} is no device: a string such as 'GPU:1' is wanted")
+    from pytest_tfdevice.model import DeviceSpec
+
     spec = DeviceSpec.parse(device)
     if spec.type is None:
         raise MarkError(f"{device!r} names no type of device, such as GPU or CPU")
@@ -187,6 +195,9 @@ def plan(item: pytest.Item, settings: Settings) -> Plan:
 
 def enforced(settings: Settings) -> Rule:
     """The rule of ``--tfdevice-enforce``."""
+    from pytest_tfdevice.model import DeviceSpec
+    from pytest_tfdevice.patterns import Rule
+
     return Rule(
         DeviceSpec(type="GPU"),
         allow=settings.allow,
@@ -202,7 +213,7 @@ def _read(item: pytest.Item, mark: pytest.Mark) -> _Mark:
     except TypeError as error:
         why = str(error).replace(f"{mark.name}() ", "")
         raise _usage_error(item, mark, f"{why}; it is {_signature_text(mark.name)}") from None
-    except (MarkError, DeviceError, PatternError, RuleError, SizeError) as error:
+    except ValueError as error:  # MarkError, DeviceError, PatternError, RuleError, SizeError
         raise _usage_error(item, mark, str(error)) from None
     names = list(inspect.signature(function).parameters)
     positional = [] if mark.name == "on_gpu" else names[: len(mark.args)]
@@ -234,6 +245,8 @@ def _rule_mark(
         raise MarkError(f"min_ratio={min_ratio!r} is no share: it goes from 0 to 1")
     if not isinstance(allow, Iterable):
         raise MarkError(f"allow={allow!r} is no list of patterns, such as ['Bincount']")
+    from pytest_tfdevice.patterns import Rule, parse_patterns
+
     # Building the rule checks what is checked there.
     rule = Rule(target, parse_patterns(ops), parse_patterns(allow), strict, min_ratio)
     return _Mark(frozenset(), None, rule.target, rule.ops, rule.allow, rule.strict, rule.min_ratio)
@@ -244,6 +257,8 @@ def _nearest(marks: Sequence[_Mark], argument: str) -> _Mark | None:
 
 
 def _merge_rules(name: str, marks: Sequence[_Mark], settings: Settings) -> Rule:
+    from pytest_tfdevice.patterns import Rule
+
     target = marks[0].target
     indexed = _nearest(marks, "index")
     strict = _nearest(marks, "strict")
@@ -284,12 +299,13 @@ def _implied(requirement: Requirement | None, rule: Rule) -> Requirement | None:
 
 def _capability(value: Any) -> tuple[int, int]:
     try:
-        if isinstance(value, tuple) and len(value) == 2:
-            return int(value[0]), int(value[1])
         if isinstance(value, bool):
             raise ValueError
-        major, _, minor = str(value).partition(".")
-        return int(major), int(minor or 0)
+        major, minor = value if isinstance(value, tuple) else f"{value}.0".split(".")[:2]
+        found = int(major), int(minor)
+        if min(found) < 0:
+            raise ValueError
+        return found
     except (TypeError, ValueError):
         raise MarkError(
             f"compute_capability={value!r} is none: such as 7.0, '8.6' or (8, 6)"

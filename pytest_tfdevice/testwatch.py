@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,14 +19,18 @@ import pytest
 from pytest_tfdevice._import_hooks import after_import
 from pytest_tfdevice.config import Settings
 from pytest_tfdevice.marks import Plan, enforced, plan
-from pytest_tfdevice.model import DeviceSpec, Record
-from pytest_tfdevice.patterns import Rule
 from pytest_tfdevice.results import TestResult
 
 if TYPE_CHECKING:
     from pytest_tfdevice.capture.window import Window
     from pytest_tfdevice.devices import DeviceReport
+    from pytest_tfdevice.model import Record
+    from pytest_tfdevice.patterns import Rule
     from pytest_tfdevice.verdict import Verdict
+
+USAGE_ERRORS = "tfdevice_usage_errors"
+"""Key of pytest-xdist's ``workeroutput``."""
+MAX_ERRORS = 10
 
 
 @dataclass
@@ -37,6 +42,8 @@ class Watched:
     result: TestResult
     report: str = ""
     """The failure report; empty where the test passed."""
+    notes: str = ""
+    """What to know of a test that passed; empty where there is nothing."""
 
 
 @dataclass
@@ -56,26 +63,68 @@ class TestWatch:
         """
         return plan(item, self.settings)
 
+    def check(self, items: Sequence[pytest.Item], workeroutput: dict[str, Any]) -> None:
+        """Reads the markers of all tests; ``workeroutput`` takes what is wrong to the controller.
+
+        Raises:
+            pytest.UsageError: arguments are wrong, one message for each test.
+        """
+        errors = []
+        for item in items:
+            try:
+                self.plan(item)
+            except pytest.UsageError as error:
+                errors.append(str(error))
+        if errors:
+            more = len(errors) - MAX_ERRORS
+            errors[MAX_ERRORS:] = [f"… and wrong markers on {more} more tests"] if more > 0 else []
+            workeroutput[USAGE_ERRORS] = errors
+            raise pytest.UsageError(*errors)
+
     @cached_property
     def devices(self) -> DeviceReport:
         """What TensorFlow has; imports TensorFlow, where there is one."""
         from pytest_tfdevice.devices import find_devices
 
-        return find_devices()
+        found = find_devices()
+        for remark in found.remarks:
+            warnings.warn(pytest.PytestWarning(f"tfdevice: {remark}"), stacklevel=2)
+        return found
+
+    @cached_property
+    def _lost(self) -> str:
+        """Why the simulated GPU that was asked for can't be had; empty where it can."""
+        from pytest_tfdevice.simulator import SimulatorError
+
+        try:
+            self.devices  # noqa: B018
+        except SimulatorError as error:
+            return f"--tfdevice-simulate {self.settings.simulate}: {error}"
+        return ""
 
     def skip_reason(self, item: pytest.Item) -> str | None:
-        """Why a marked test can't run here; None where it can."""
+        """Why a marked test can't run here; None where it can.
+
+        A test that can't run because the simulated GPU fails to load fails, and isn't skipped: the
+        run was promised that GPU.
+        """
         needs = self.plan(item)
         if not needs.marked:
             return None
+        if self._lost:
+            pytest.fail(self._lost, pytrace=False)
         if self.devices.build is None:
             return f"{self.devices.cause}"
         requirement = needs.requirement
         if requirement is None:
             return None
-        return self.devices.skip_reason(
+        reason = self.devices.skip_reason(
             requirement.count, requirement.memory, requirement.compute_capability
         )
+        if reason is not None and not self.devices.count and sys.platform == "linux":
+            count = f"--tfdevice-simulate {requirement.count}"
+            reason += f" ({count} runs it on simulated ones)"
+        return reason
 
     @contextlib.contextmanager
     def watching(self, item: pytest.Item) -> Iterator[list[Watched]]:
@@ -103,7 +152,7 @@ class TestWatch:
 
     def _judge(self, item: pytest.Item, record: Record, rules: Sequence[Rule]) -> Watched:
         from pytest_tfdevice.kernels.current import gpu_kernels
-        from pytest_tfdevice.reports.text import failure
+        from pytest_tfdevice.reports.text import failure, remarks
         from pytest_tfdevice.rules import judge
 
         hook = item.ihook
@@ -119,6 +168,7 @@ class TestWatch:
             verdicts,
             TestResult.of(item.nodeid, record, verdicts),
             "\n\n".join(failure(verdict, record) for verdict in verdicts if not verdict.passed),
+            "\n\n".join(remarks(verdict) for verdict in verdicts if verdict.notes),
         )
 
 
@@ -134,7 +184,7 @@ class _LateWindow:
     """A window that opens now, or with ``wait`` as soon as TensorFlow has been imported."""
 
     def __init__(self, rules: Sequence[Rule], *, wait: bool) -> None:
-        self._target = rules[0].target if rules else DeviceSpec(type="GPU")
+        self._target = rules[0].target if rules else None
         self._window: Window | None = None
         self._hook: Any = None
         if wait and "tensorflow" not in sys.modules:
@@ -143,8 +193,10 @@ class _LateWindow:
             self._open()
 
     def _open(self, _: object = None) -> None:
+        from pytest_tfdevice.capture.output import flush_c_stdio
         from pytest_tfdevice.capture.window import Window
 
+        flush_c_stdio()
         window = Window(self._target)
         window.open()
         self._window = window
@@ -153,4 +205,11 @@ class _LateWindow:
         """What was seen; None where TensorFlow was never imported."""
         if self._hook is not None:
             self._hook.remove()
-        return self._window.close() if self._window is not None else None
+        if self._window is None:
+            return None
+        from pytest_tfdevice.capture.output import flush_c_stdio
+
+        # What the test's own logging Session printed stands in C's buffer: with the test it
+        # belongs to, pytest shows it there; left alone, it would come out at the end of the run.
+        flush_c_stdio()
+        return self._window.close()

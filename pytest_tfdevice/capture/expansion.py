@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 _LOWERED = re.compile(r"/(cond|body|then|else|branch\d+|branches|\d+)/_\d+(?=/)")
@@ -26,11 +27,15 @@ _MAX_DEPTH = 24
 @dataclass(frozen=True)
 class Requested:
     """A node as it was written: its ``NodeDef``, the function that it is in, and the device that
-    it asks for, its own or else that of the call that leads to it."""
+    it asks for, its own or else that of the call that leads to it.
+
+    ``root`` is the function that was called, in which it is in turn; None for a graph's own nodes.
+    """
 
     node: Any
     function: str | None
     device: str
+    root: str | None
 
 
 def plain_name(name: str) -> str:
@@ -41,8 +46,8 @@ def plain_name(name: str) -> str:
 class Expansion:
     """The nodes of a graph or function, and of every function that it calls, by plain name.
 
-    ``lookup`` gives a ``FunctionDef`` by name.  A compiled function is one node, unless
-    ``into_compiled``: what it calls is then expanded as any other.
+    ``lookup`` gives a ``FunctionDef`` by name; ``prefix`` is put before every name.  A compiled
+    function is one node, unless ``into_compiled``: what it calls is then expanded as any other.
     """
 
     def __init__(
@@ -52,15 +57,45 @@ class Expansion:
         lookup: Callable[[str], Any],
         *,
         into_compiled: bool = False,
+        prefix: str = "",
     ) -> None:
         self._lookup = lookup
         self._into_compiled = into_compiled
         self._nodes: dict[str, Requested] = {}
-        self._add(nodes, "", function, "", 0)
+        self._prefix = plain_name(prefix)
+        self.add(nodes, function)
+
+    def add(self, nodes: Iterable[Any], function: str | None) -> None:
+        """Adds another graph's nodes; where names are the same, what is there stays."""
+        self._root = function
+        self._add(nodes, self._prefix, function, "", 0)
 
     def find(self, name: str) -> Requested | None:
-        """The node that became ``name``; None for one that an optimiser made."""
-        return self._nodes.get(plain_name(name))
+        """The node that became ``name``; None for one that an optimiser made of nothing."""
+        found = self._named(name)
+        return found[1] if found is not None else None
+
+    def _named(self, name: str) -> tuple[str, Requested] | None:
+        """The same with the name that the node had: optimisers change it."""
+        for before in _names_before(plain_name(name)):
+            if before in self._nodes:
+                return before, self._nodes[before]
+        return None
+
+    def fused(self, name: str, count: int) -> tuple[tuple[str, Requested], ...]:
+        """The up to ``count`` nodes that were fused to ``name``, first to last.
+
+        A fused node has the last one's name; each took the one before as its first input.
+        """
+        found: list[tuple[str, Requested]] = []
+        current = self._named(name)
+        while current is not None and len(found) < count:
+            found.append(current)
+            full, written = current
+            data = [i for i in written.node.input if not i.startswith("^")]
+            before = full[: -len(written.node.name)] + data[0].split(":")[0] if data else ""
+            current = (before, self._nodes[before]) if before in self._nodes else None
+        return tuple(reversed(found))
 
     def __iter__(self) -> Iterator[tuple[str, Requested]]:
         return iter(self._nodes.items())
@@ -79,7 +114,7 @@ class Expansion:
         for node in nodes:
             name = prefix + node.name
             device = node.device or inherited
-            self._nodes.setdefault(name, Requested(node, function, device))
+            self._nodes.setdefault(name, Requested(node, function, device, self._root))
             if depth < _MAX_DEPTH:
                 for branch, called in self._calls(node):
                     inner = f"{name}/{branch}/" if branch else f"{name}/"
@@ -94,6 +129,35 @@ class Expansion:
                 self._into_compiled or not (is_compiled(node) or is_compiled(called))
             ):
                 yield branch, called
+
+
+def fused_count(node: Any) -> int:
+    """How many nodes an optimiser made into this one: 3 for a MatMul with BiasAdd and Relu."""
+    if "fused_ops" in node.attr:
+        return 1 + len(node.attr["fused_ops"].list.s)
+    if node.op == "_UnaryOpsComposition":
+        return len(node.attr["op_names"].list.s)
+    return 1
+
+
+_COMPOSITION = "/unary_ops_composition"
+_REWRITTEN = re.compile(r"^(.*/|)ArithmeticOptimizer/([^/]+)$")
+
+
+def _names_before(name: str) -> Iterator[str]:
+    """The name, and what it may have been before Grappler renamed the node (2.12 to 2.21).
+
+    ``arithmetic_optimizer.cc`` names a node ``scope/ArithmeticOptimizer/What_it_did_name``.
+    """
+    yield name
+    if name.endswith(_COMPOSITION):
+        yield name[: -len(_COMPOSITION)]
+    rewritten = _REWRITTEN.match(name)
+    if rewritten is not None:
+        scope, rest = rewritten.groups()
+        while "_" in rest:
+            rest = rest.partition("_")[2]
+            yield scope + rest
 
 
 def called_functions(node: Any) -> Iterator[tuple[str, str]]:
@@ -121,8 +185,10 @@ def called_function(node: Any) -> str | None:
     return None
 
 
+@cache
 def readable(function: str) -> str:
     """``train_step`` for ``__inference_train_step_123``."""
     name = re.sub(r"^__(inference|forward|backward)_", "", function)
     name = re.sub(r"^_*(inference|forward|backward)_", "", name)
+    name = re.sub(r"(_\d+)+(?=_(rewritten|grad|const)\b|_grad_)", "", name)
     return re.sub(r"(_\d+)+$", "", name) or function

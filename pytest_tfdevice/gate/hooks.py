@@ -6,7 +6,7 @@ Registered by ``plugin``.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,7 +16,9 @@ from pytest_tfdevice.gate.collected import Collected, asks_for_baseline, is_mark
 from pytest_tfdevice.gate.keeper import Keeper
 from pytest_tfdevice.gate.skips import ExpectedSkips
 from pytest_tfdevice.marks import plan
-from pytest_tfdevice.model import Record
+
+if TYPE_CHECKING:
+    from pytest_tfdevice.model import Record
 
 COLLECTED = "tfdevice_collected"
 """Key of pytest-xdist's ``workeroutput``."""

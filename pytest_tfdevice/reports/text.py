@@ -35,6 +35,11 @@ def failure(verdict: Verdict, record: Record) -> str:
     return "\n".join([*_wrapped(verdict.summary, "", "  "), *details(verdict, record)])
 
 
+def remarks(verdict: Verdict) -> str:
+    """The conclusion and the notes, for a test that passed."""
+    return "\n".join([*_wrapped(verdict.summary, "", "  "), *_notes(verdict)])
+
+
 def details(verdict: Verdict, record: Record) -> list[str]:
     """All but the conclusion."""
     lines = [f"  judged by {escape(cut(verdict.rule.marker, 60))}; {environment(record)}"]
@@ -52,7 +57,7 @@ def details(verdict: Verdict, record: Record) -> list[str]:
 
 
 def grouped(offenders: Iterable[Offender]) -> list[Group]:
-    """Offenders by scope, device and reason, the largest group first."""
+    """Offenders by scope, device and reason, the largest group first, causes before effects."""
 
     def key(offender: Offender) -> tuple[str, str, str]:
         placement = offender.placement
@@ -60,7 +65,7 @@ def grouped(offenders: Iterable[Offender]) -> list[Group]:
 
     ordered = sorted(offenders, key=key)
     groups = [Group(*k, tuple(found)) for k, found in groupby(ordered, key)]
-    return sorted(groups, key=lambda g: (-len(g.offenders), g.scope))
+    return sorted(groups, key=lambda g: (-len(g.offenders), g.code == "colocated", g.scope))
 
 
 def environment(record: Record) -> str:
@@ -107,6 +112,8 @@ def _group(group: Group) -> list[str]:
         _created(o.placement) for o in group.offenders if o.placement.source is not None
     ):
         lines += _wrapped(f"line:  {source}", "    ", "           ")
+    if all(o.placement.source is None and o.placement.origin == "session" for o in group.offenders):
+        lines.append("    line:  not on record: ops of an imported graph (a frozen one) have none")
     for mend in _distinct((o.reason.mend for o in group.offenders), limit=1):
         lines += _wrapped(f"mend:  {mend}", "    ", "           ")
     return lines
@@ -153,18 +160,24 @@ def _also(verdict: Verdict) -> list[str]:
             "tf.device of their own: not counted",
             "  ",
         )
-    if verdict.in_name_only:
+    if verdict.in_name_only and not verdict.rule.strict:  # there they are offenders
         lines += _wrapped(
             f"{count(len(verdict.in_name_only), 'operation')} on {verdict.rule.target} in name "
             f"only, all tensors in host memory: "
             f"{_some(p.type or p.op for p in verdict.in_name_only)}",
             "  ",
         )
+    lines += _notes(verdict)
+    return ["", *lines] if lines else []
+
+
+def _notes(verdict: Verdict) -> list[str]:
+    lines: list[str] = []
     for note in verdict.notes[:MAX_NOTES]:
         lines += _wrapped(f"note: {note}", "  ")
     if len(verdict.notes) > MAX_NOTES:
         lines.append(f"  … and {count(len(verdict.notes) - MAX_NOTES, 'more note')}")
-    return ["", *lines] if lines else []
+    return lines
 
 
 def _some(names: Iterable[str]) -> str:
@@ -189,8 +202,9 @@ def _device(placement: Placement) -> str:
 
 
 def _wrapped(text: str, indent: str, hanging: str | None = None) -> list[str]:
+    """Wrapped to the width, with files below the working directory named from there."""
     return textwrap.wrap(
-        escape(text),
+        escape(text.replace(os.path.join(os.getcwd(), ""), "")),
         WIDTH,
         initial_indent=indent,
         subsequent_indent=hanging if hanging is not None else indent + "  ",

@@ -100,6 +100,25 @@ with PlacementLog(clear_cache=False) as uncleared:
     warm(x)
 facts["uncleared"] = ops(uncleared)
 
+# The same run seen by TensorFlow's graph collection, which needs no text.
+@tf.function
+def both(v):
+    with tf.device("/CPU:0"):
+        low = tf.sqrt(v, name="low")
+    return tf.nn.softmax(tf.matmul(low, v, name="product")) + tf.reduce_sum(v)
+with PlacementLog() as texts:
+    context.enable_graph_collection()
+    both(x)
+    metadata = context.export_run_metadata()
+    context.disable_graph_collection()
+facts["graphs"] = sorted({
+    (node.name, node.op, node.device)
+    for entry in metadata.function_graphs
+    for node in entry.post_optimization_graph.node
+    if node.device
+})
+facts["texts"] = sorted({(p.op, p.type, p.device.canonical) for p in texts.placements if p.type})
+
 # Somebody called the documented switch late, which sets Python's flag and not C's.
 tf.debugging.set_log_device_placement(True)
 facts["late state"] = state()
@@ -145,6 +164,15 @@ def test_eager_ops_are_seen_where_they_are(facts: Facts, on_gpu: str) -> None:
 def test_the_log_agrees_with_the_tensors(facts: Facts) -> None:
     for type_, device in facts["eager devices"].items():
         assert facts["types"][type_] == device
+
+
+def test_the_log_agrees_with_graph_collection(facts: Facts) -> None:
+    told = {(name, type_): device for name, type_, device in facts["texts"]}
+    graphs = {(name, type_): device for name, type_, device in facts["graphs"]}
+    # Not all: an optimiser renames, folds and fuses after the placer has printed.
+    common = told.keys() & graphs.keys()
+    assert {("low", "Sqrt"), ("product", "MatMul")} <= common
+    assert {node: told[node] for node in common} == {node: graphs[node] for node in common}
 
 
 def test_executed_ops_are_told_at_level_0_only(facts: Facts) -> None:
@@ -313,3 +341,58 @@ def test_a_missing_private_name_is_named_with_the_version(
     message = early[f"missing {function}"]
     assert name in message
     assert f"TensorFlow {early['version']}" in message
+
+
+MODES = """
+import pathlib, pytest
+pathlib.Path("test_inner.py").write_text('''
+import pytest
+import tensorflow as tf
+from pytest_tfdevice.capture.log_window import PlacementLog
+from pytest_tfdevice.capture.logging_session import open_logging_session
+
+@pytest.fixture(params=["nothing", "capfd", "capsys"])
+def other(request):
+    return None if request.param == "nothing" else request.getfixturevalue(request.param)
+
+def test_window(other):
+    with PlacementLog() as log:
+        tf.sin(tf.ones([2]))
+        print("mine")
+    assert "Sin" in {p.type for p in log.placements}
+    assert log.problems == ()
+    if other is not None:
+        assert other.readouterr().out.strip() == "mine"
+
+def test_session(other):
+    graph = tf.Graph()
+    with graph.as_default():
+        one = tf.constant(1.0, name="one")
+    with open_logging_session(graph) as session:
+        session.run(one)
+    assert set(session.devices_by_op) == {"one"}
+    assert session.problems == ()
+    if other is not None:
+        assert other.readouterr().out == ""
+
+def test_window_when_capturing_is_disabled(capfd):
+    with capfd.disabled(), PlacementLog() as log:
+        tf.cos(tf.ones([2]))
+    assert "Cos" in {p.type for p in log.placements}
+    assert log.problems == ()
+''')
+options = ["-p", "no:cacheprovider", "-p", "no:tfdevice", "-q", "test_inner.py"]
+for mode in ("fd", "sys", "tee-sys", "no"):
+    facts[mode] = int(pytest.main([*options, f"--capture={mode}"]))
+"""
+
+
+@pytest.fixture(scope="module", params=[0, 3], ids=["level0", "level3"])
+def modes(request: pytest.FixtureRequest) -> Facts:
+    return run(MODES, level=request.param)
+
+
+@pytest.mark.parametrize("mode", ["fd", "sys", "tee-sys", "no"])
+def test_under_every_capture_mode_of_pytest(modes: Facts, mode: str) -> None:
+    assert modes[mode] == 0, modes.stdout
+    assert "(Sin)" not in modes.stdout + modes.stderr
