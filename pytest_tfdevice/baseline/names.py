@@ -21,11 +21,9 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,16}")
 _DIGITS_AFTER_NAME = re.compile(r"(?<=^Anonymous)(\w*?)\d+$")
 _MKL = re.compile(r"^_Mkl(?:Native|Eager)?(?=[A-Z])")
 _FUSED = re.compile(r"^_Fused(?=[A-Z])")
-_OPTIMISER = re.compile(
-    r"-LayoutOptimizer$|-AutoMixedPrecision$|/unary_ops_composition$|-PinToHostOptimizer$"
-    r"|(?:^|/)(?:ArithmeticOptimizer|ConstantFolding|ConstantPushDown|LoopOptimizer)(?:/|-|$)"
-    r"|(?:^|/)(?:ScopedAllocator|AutoParallel-Replica|MemoryOptimizer)"
-)
+_REWRITING = re.compile(r"(?:(?<=/)|^)(?:ArithmeticOptimizer|ConstantFolding)(?:/|$)")
+"""A scope that an optimiser puts around what it rewrites: not the user's."""
+_OPTIMISER = re.compile(r"-LayoutOptimizer$|-AutoMixedPrecision$")
 
 
 def scope_of(placement: Placement) -> str:
@@ -47,6 +45,7 @@ def type_of(placement: Placement) -> str:
 
 def plain(path: str) -> str:
     """``"model/dense/attention"`` for ``"model_3/dense_12/attention"``."""
+    path = _REWRITING.sub("", path).rstrip("/")
     path = _ADDRESS.sub("*", _UUID.sub("*", path))
     return _NUMBER.sub("", path)
 
