@@ -41,19 +41,32 @@ class Requirement:
 
 
 @dataclass(frozen=True)
+class Baseline:
+    """The test's placements are compared with a baseline; ``name`` tells several apart."""
+
+    name: str | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
     """What is to be done with one test.
 
     ``requirement`` is None for a test that runs anywhere; ``rules`` are what its record is judged
-    by, each on its own.
+    by, each on its own.  ``baseline`` is None for a test that has none.
     """
 
     requirement: Requirement | None = None
     rules: tuple[Rule, ...] = ()
+    baseline: Baseline | None = None
 
     @property
     def marked(self) -> bool:
-        return self.requirement is not None or bool(self.rules)
+        return self.requirement is not None or bool(self.rules) or self.baseline is not None
+
+    @property
+    def target(self) -> str:
+        """The device that the test is meant to be on, where it names one; else the GPU."""
+        return str(self.rules[0].target) if self.rules else "GPU"
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,7 @@ class _Mark:
     allow: tuple[Pattern, ...] = ()
     strict: bool = False
     min_ratio: float | None = None
+    baseline: Baseline | None = None
     text: str = field(default="", compare=False)
 
 
@@ -129,10 +143,19 @@ def on_device(
     return _rule_mark(spec, ops, allow, strict, min_ratio)
 
 
+def placement_baseline(name: str | None = None) -> _Mark:
+    """compare what the test runs, operation by operation, with the baseline that is kept in \
+__placements__ beside the test, and fail where one left the GPU (see --tfdevice-baseline)."""
+    if name is not None and (not isinstance(name, str) or not name.strip() or "#" in name):
+        raise MarkError(f"name={name!r} is no name: a text without # is wanted")
+    return _Mark(frozenset(), baseline=Baseline(name))
+
+
 MARKERS: dict[str, Callable[..., _Mark]] = {
     "requires_gpu": requires_gpu,
     "on_gpu": on_gpu,
     "on_device": on_device,
+    "placement_baseline": placement_baseline,
 }
 
 
@@ -162,7 +185,12 @@ def plan(item: pytest.Item, settings: Settings) -> Plan:
         rules.append(_merge_rules("on_device", same, settings))
     for rule in rules:
         requirement = _implied(requirement, rule)
-    return Plan(requirement, tuple(rules))
+    baseline = None
+    if read["placement_baseline"] and settings.baseline != "off":
+        baseline = read["placement_baseline"][0].baseline
+        if not rules:
+            requirement = requirement or Requirement()
+    return Plan(requirement, tuple(rules), baseline)
 
 
 def enforced(settings: Settings) -> Rule:

@@ -170,12 +170,13 @@ class TestWatch:
     def watching(self, item: pytest.Item) -> Iterator[list[Watched]]:
         """Watches the test's body; the list holds the result once it has ended, if any."""
         found: list[Watched] = []
-        rules = self.plan(item).rules
-        report_only = not rules
+        asked = self.plan(item)
+        rules = asked.rules
+        report_only = not rules and asked.baseline is None
         if report_only and not (self.settings.watch or self.settings.enforce):
             yield found
             return
-        if report_only and self.settings.enforce and self._has_gpu():
+        if not rules and self.settings.enforce and self._has_gpu():
             rules = (enforced(self.settings),)
         window = _LateWindow(rules, wait=report_only)
         try:
