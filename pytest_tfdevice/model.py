@@ -282,7 +282,9 @@ class DeviceInfo:
     """A device that TensorFlow has.
 
     ``memory``: bytes that TensorFlow may use on it, None where that isn't known without taking
-    memory.  ``description``: the model of a GPU.
+    memory.  ``description``: the model of a GPU.  ``is_logical``: it is a part of a GPU, with a
+    memory limit of its own (``LogicalDeviceConfiguration``).  ``growth``: memory is configured to
+    be reserved as it is needed; None where nobody configured it.
     """
 
     device: Device
@@ -290,6 +292,8 @@ class DeviceInfo:
     memory: int | None = None
     compute_capability: tuple[int, int] | None = None
     simulated: bool = False
+    is_logical: bool = False
+    growth: bool | None = None
 
 
 @dataclass(frozen=True)
