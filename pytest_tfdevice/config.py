@@ -17,6 +17,7 @@ from pytest_tfdevice.patterns import Pattern, PatternError
 from pytest_tfdevice.units import SizeError, format_size, parse_size
 
 DEFAULT_MEMORY = 16 * 2**30
+DEFAULT_TOP = 10
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,9 @@ class Settings:
         enforce: judge every test that uses TensorFlow as if it were marked ``on_gpu``.
         strict: ``strict`` for every marker that doesn't say otherwise.
         allow: added to the ``allow`` of every marker.
+        gpu_memory_fraction: limit on the peak of every marked test, as a share of the GPU's memory;
+            None for none.
+        top: how many tests the table of memory and transfers shows; 0 for no table.
     """
 
     simulate: Simulate | None = None
@@ -66,6 +70,8 @@ class Settings:
     enforce: bool = False
     strict: bool = False
     allow: tuple[Pattern, ...] = ()
+    gpu_memory_fraction: float | None = None
+    top: int = DEFAULT_TOP
 
     @classmethod
     def of(cls, config: pytest.Config) -> Settings:
@@ -85,6 +91,10 @@ class Settings:
                 for text in texts["allow"] or ()
                 if (pattern := _read("allow", text, Pattern.parse)) is not None
             ),
+            gpu_memory_fraction=_optional(
+                "gpu_memory_fraction", texts["gpu_memory_fraction"], _fraction
+            ),
+            top=_optional("top", texts["top"], _number, DEFAULT_TOP),
         )
 
     def effective(self) -> list[str]:
@@ -138,10 +148,27 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="PATTERN",
         action="append",
     )
+    _option(
+        parser,
+        group,
+        "gpu_memory_fraction",
+        "Share of a GPU's memory, above 0 up to 1, that the peak of every marked test may take; "
+        "the marker gpu_memory goes before it.",
+        metavar="F",
+    )
+    _option(
+        parser,
+        group,
+        "top",
+        "How many tests the table of GPU memory and transfers shows, those that take most first "
+        f"(default {DEFAULT_TOP}); 0 for no table.",
+        metavar="N",
+    )
 
 
 def _option(parser: pytest.Parser, group: Any, name: str, text: str, **extra: Any) -> None:
-    group.addoption(f"--tfdevice-{name}", dest=f"tfdevice_{name}", default=None, help=text, **extra)
+    option = f"--tfdevice-{name.replace('_', '-')}"
+    group.addoption(option, dest=f"tfdevice_{name}", default=None, help=text, **extra)
     key = f"tfdevice_{name}"
     if extra.get("action") == "append":
         parser.addini(key, text, type="linelist", default=None)
@@ -168,10 +195,36 @@ def _value(config: pytest.Config, name: str) -> Any:
     return given if given is not None else config.getini(f"tfdevice_{name}")
 
 
+def _fraction(text: str) -> float:
+    """A share above 0, at most 1."""
+    try:
+        fraction = float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no number") from None
+    if not 0 < fraction <= 1:  # also for NaN
+        raise ValueError(f"{text!r} is no share of a GPU's memory: above 0, at most 1")
+    return fraction
+
+
+def _number(text: str) -> int:
+    """A whole number from 0 up."""
+    if not (text.strip().isascii() and text.strip().isdigit()):
+        raise ValueError(f"{text!r} is no number of tests: a whole number from 0 up")
+    return int(text)
+
+
+def _optional(name: str, text: Any, parse: Any, default: Any = None) -> Any:
+    """As :func:`_read`; the default where nothing, or nothing but white space, was given."""
+    if text is None or not text.strip():
+        return default
+    return _read(name, text, parse)
+
+
 def _read(name: str, text: Any, parse: Any) -> Any:
     if text is None or text == "":
         return None
     try:
         return parse(text)
     except (PatternError, SizeError, ValueError) as error:
-        raise pytest.UsageError(f"--tfdevice-{name} (ini: tfdevice_{name}): {error}") from None
+        option = f"--tfdevice-{name.replace('_', '-')}"
+        raise pytest.UsageError(f"{option} (ini: tfdevice_{name}): {error}") from None

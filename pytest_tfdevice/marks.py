@@ -14,8 +14,16 @@ from typing import Any
 import pytest
 
 from pytest_tfdevice.config import Settings
+from pytest_tfdevice.memory import LimitError, MemoryLimit
 from pytest_tfdevice.model import DeviceError, DeviceSpec
 from pytest_tfdevice.patterns import Pattern, PatternError, Rule, RuleError, parse_patterns
+from pytest_tfdevice.transfers import (
+    HOST_TRAFFIC,
+    TransferLimit,
+    TransferLimitError,
+    read_directions,
+    read_scopes,
+)
 from pytest_tfdevice.units import SizeError, parse_size
 
 KNOWN_TYPES = ("CPU", "GPU", "TPU", "TPU_SYSTEM", "XLA_CPU", "XLA_GPU", "XPU", "HPU", "NPU")
@@ -25,6 +33,11 @@ misspelt type would make its test skip for ever."""
 
 class MarkError(ValueError):
     """Wrong arguments of a marker."""
+
+
+_WRONG = (
+    MarkError, DeviceError, PatternError, RuleError, SizeError, LimitError, TransferLimitError
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -40,16 +53,23 @@ class Requirement:
 class Plan:
     """What is to be done with one test.
 
-    ``requirement`` is None for a test that runs anywhere; ``rules`` are what its record is judged
-    by, each on its own.
+    ``requirement`` is None for a test that runs anywhere; ``rules``, ``memory`` and ``transfers``
+    are what its record is judged by, each on its own.
     """
 
     requirement: Requirement | None = None
     rules: tuple[Rule, ...] = ()
+    memory: tuple[MemoryLimit, ...] = ()
+    transfers: tuple[TransferLimit, ...] = ()
 
     @property
     def marked(self) -> bool:
-        return self.requirement is not None or bool(self.rules)
+        return self.requirement is not None or self.judged
+
+    @property
+    def judged(self) -> bool:
+        """True for a test that its record can fail."""
+        return bool(self.rules or self.memory or self.transfers)
 
 
 @dataclass(frozen=True)
@@ -63,6 +83,8 @@ class _Mark:
     allow: tuple[Pattern, ...] = ()
     strict: bool = False
     min_ratio: float | None = None
+    memory: MemoryLimit | None = None
+    transfers: TransferLimit | None = None
     text: str = field(default="", compare=False)
 
 
@@ -95,9 +117,8 @@ def on_gpu(
     """watch the test and fail it when an operation that counts did not run on a GPU. `ops`: \
 patterns that must have been seen there ("MatMul", "name:block1/*"); `allow`: operations that may \
 be elsewhere, by type, name: or reason:. Skips where there is no GPU, as requires_gpu does."""
-    if index is not None and (not isinstance(index, int) or isinstance(index, bool) or index < 0):
-        raise MarkError(f"index={index!r} is no GPU number: a whole number from 0 up")
-    return _rule_mark(DeviceSpec(type="GPU", index=index), ops, allow, strict, min_ratio)
+    target = DeviceSpec(type="GPU", index=_gpu_number(index))
+    return _rule_mark(target, ops, allow, strict, min_ratio)
 
 
 def on_device(
@@ -121,10 +142,67 @@ def on_device(
     return _rule_mark(spec, ops, allow, strict, min_ratio)
 
 
+def gpu_memory(
+    max_bytes: str | int | None = None,
+    max_fraction: float | None = None,
+    index: int | None = None,
+    max_growth: str | int | None = None,
+) -> _Mark:
+    """fail the test when the peak on a GPU exceeds `max_bytes` ("2 GiB") or `max_fraction` of that \
+GPU's memory (0.5), or when more than `max_growth` is still held after it that was not before. \
+Skips where there is no GPU, as requires_gpu does."""
+    if max_bytes is None and max_fraction is None and max_growth is None:
+        raise MarkError("it limits nothing: give max_bytes, max_fraction or max_growth")
+    if max_fraction is not None and (
+        isinstance(max_fraction, bool) or not isinstance(max_fraction, int | float)
+    ):
+        raise MarkError(f"max_fraction={max_fraction!r} is no share of a GPU's memory, such as 0.5")
+    limit = MemoryLimit(
+        max_bytes=None if max_bytes is None else parse_size(max_bytes),
+        max_fraction=max_fraction,
+        max_growth=None if max_growth is None else parse_size(max_growth),
+        index=_gpu_number(index),
+    )
+    return _Mark(frozenset(), memory=limit)
+
+
+def gpu_transfers(
+    max_count: int | None = None,
+    max_bytes: str | int | None = None,
+    direction: str | Iterable[str] = HOST_TRAFFIC,
+    scope: str | Iterable[str] = (),
+    scalars: bool = False,
+    total: bool = False,
+) -> _Mark:
+    """fail the test when more than `max_count` tensors, or `max_bytes`, cross between host and GPU \
+in one step. `direction`: "to_device", "to_host", "between_devices"; `scope`: only what is in there \
+("block1/*"); `scalars`: count tensors of one element too; `total`: judge the whole test."""
+    if max_count is None and max_bytes is None:
+        raise MarkError("it limits nothing: give max_count or max_bytes")
+    if max_count is not None and (
+        isinstance(max_count, bool) or not isinstance(max_count, int) or max_count < 0
+    ):
+        raise MarkError(f"max_count={max_count!r} is no number of tensors: a whole one from 0 up")
+    for name, value in (("scalars", scalars), ("total", total)):
+        if not isinstance(value, bool):
+            raise MarkError(f"{name}={value!r} is neither True nor False")
+    limit = TransferLimit(
+        max_count=max_count,
+        max_bytes=None if max_bytes is None else parse_size(max_bytes),
+        directions=read_directions(direction),
+        scope=read_scopes(scope),
+        scalars=scalars,
+        total=total,
+    )
+    return _Mark(frozenset(), transfers=limit)
+
+
 MARKERS: dict[str, Callable[..., _Mark]] = {
     "requires_gpu": requires_gpu,
     "on_gpu": on_gpu,
     "on_device": on_device,
+    "gpu_memory": gpu_memory,
+    "gpu_transfers": gpu_transfers,
 }
 
 
@@ -154,7 +232,14 @@ def plan(item: pytest.Item, settings: Settings) -> Plan:
         rules.append(_merge_rules("on_device", same, settings))
     for rule in rules:
         requirement = _implied(requirement, rule)
-    return Plan(requirement, tuple(rules))
+    transfers = _merge_transfers(read["gpu_transfers"])
+    judged = bool(rules or read["gpu_memory"] or transfers)
+    memory = _merge_memory(read["gpu_memory"], settings if judged else None)
+    if read["gpu_memory"] or transfers:
+        needed = max((limit.index or 0) + 1 for limit in memory or (MemoryLimit(),))
+        known = requirement or Requirement()
+        requirement = replace(known, count=max(known.count, needed))
+    return Plan(requirement, tuple(rules), memory, transfers)
 
 
 def enforced(settings: Settings) -> Rule:
@@ -174,7 +259,7 @@ def _read(item: pytest.Item, mark: pytest.Mark) -> _Mark:
     except TypeError as error:
         why = str(error).replace(f"{mark.name}() ", "")
         raise _usage_error(item, mark, f"{why}; it is {_signature_text(mark.name)}") from None
-    except (MarkError, DeviceError, PatternError, RuleError, SizeError) as error:
+    except _WRONG as error:
         raise _usage_error(item, mark, str(error)) from None
     names = list(inspect.signature(function).parameters)
     positional = [] if mark.name == "on_gpu" else names[: len(mark.args)]
@@ -231,6 +316,50 @@ def _merge_rules(name: str, marks: Sequence[_Mark], settings: Settings) -> Rule:
         min_ratio=ratio.min_ratio if ratio is not None else None,
         marker=" + ".join(dict.fromkeys(mark.text for mark in marks)),
     )
+
+
+def _merge_memory(marks: Sequence[_Mark], settings: Settings | None) -> tuple[MemoryLimit, ...]:
+    """One limit for each GPU that is named; ``settings`` give the default limit, where not None."""
+    default = settings.gpu_memory_fraction if settings is not None else None
+    limits = []
+    peaks_given = False
+    for index in dict.fromkeys(m.memory.index for m in marks if m.memory is not None):
+        same = [m for m in marks if m.memory is not None and m.memory.index == index]
+        limit = MemoryLimit(index=index, marker=" + ".join(dict.fromkeys(m.text for m in same)))
+        for name in ("max_bytes", "max_fraction", "max_growth"):
+            nearest = _nearest(same, name)
+            if nearest is not None:
+                limit = replace(limit, **{name: getattr(nearest.memory, name)})
+        peaks_given |= limit.max_bytes is not None or limit.max_fraction is not None
+        limits.append(limit)
+    if default is not None and not peaks_given:
+        limits.append(MemoryLimit(max_fraction=default, marker="--tfdevice-gpu-memory-fraction"))
+    return tuple(limits)
+
+
+def _merge_transfers(marks: Sequence[_Mark]) -> tuple[TransferLimit, ...]:
+    """One limit for each choice of what counts; of a limit given twice the nearest holds."""
+    merged: dict[TransferLimit, TransferLimit] = {}
+    for mark in marks:  # the nearest first
+        assert mark.transfers is not None
+        own = replace(mark.transfers, marker=mark.text)
+        what = replace(own, max_count=None, max_bytes=None, marker="")
+        near = merged.get(what)
+        if near is not None:
+            own = replace(
+                near,
+                max_count=own.max_count if near.max_count is None else near.max_count,
+                max_bytes=own.max_bytes if near.max_bytes is None else near.max_bytes,
+                marker=" + ".join(dict.fromkeys((near.marker, own.marker))),
+            )
+        merged[what] = own
+    return tuple(merged.values())
+
+
+def _gpu_number(index: int | None) -> int | None:
+    if index is not None and (not isinstance(index, int) or isinstance(index, bool) or index < 0):
+        raise MarkError(f"index={index!r} is no GPU number: a whole number from 0 up")
+    return index
 
 
 def _merge_requirements(marks: Sequence[_Mark]) -> Requirement | None:

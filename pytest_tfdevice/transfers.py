@@ -8,7 +8,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from pytest_tfdevice.model import Device, SourceLine
 from pytest_tfdevice.units import format_size, tensor_bytes
@@ -124,6 +124,30 @@ def _to(transfer: Transfer) -> str:
 
 class TransferLimitError(ValueError):
     """Limits that make no sense."""
+
+
+def read_directions(given: Any) -> tuple[Direction, ...]:
+    """The argument ``direction``: one or several, in the order of ``DIRECTIONS``."""
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, Iterable) or not (wanted := set(names)) <= set(DIRECTIONS):
+        raise TransferLimitError(f"direction={given!r} is none of {', '.join(DIRECTIONS)}")
+    if not wanted:
+        raise TransferLimitError("direction names no direction")
+    return tuple(direction for direction in DIRECTIONS if direction in wanted)
+
+
+def read_scopes(given: Any) -> tuple[str, ...]:
+    """The argument ``scope``: one shell pattern or several."""
+    patterns = (given,) if isinstance(given, str) else given
+    if not isinstance(patterns, Iterable):
+        raise TransferLimitError(f"scope={given!r} is no pattern, such as 'block1/*'")
+    found = tuple(patterns)
+    for pattern in found:
+        if not isinstance(pattern, str) or not pattern.strip():
+            raise TransferLimitError(
+                f"scope={given!r}: {pattern!r} is no pattern, such as 'block1/*'"
+            )
+    return found
 
 
 @dataclass(frozen=True)

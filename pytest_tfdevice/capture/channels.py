@@ -20,9 +20,10 @@ import contextlib
 import itertools
 import threading
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from pytest_tfdevice.capture import private, sessions
+from pytest_tfdevice.capture.copies import CopyPatch
 
 SENTINEL_TYPE = "StringJoin"
 _SENTINEL_NAME = "pytest_tfdevice_sentinel_"
@@ -35,6 +36,9 @@ class Sink(Protocol):
 
     def on_op(self, op_type: str, inputs: Any, attrs: Any, outputs: Any, scope: str) -> None: ...
     def on_graphs(self, metadata: Any) -> None: ...
+    def on_copy(
+        self, cause: Literal["value", "read", "copy"], tensor: Any, target: str
+    ) -> None: ...
     def on_session_run(self, run: sessions.SessionRun) -> None: ...
     def on_problem(self, what: str) -> None: ...
 
@@ -60,6 +64,7 @@ class Channels:
         self._collecting = False
         self._user_collects = False
         self._sessions: sessions.SessionPatch | None = None
+        self._copies = CopyPatch(self._copy, self._is_silent)
 
     # ------------------------------------------------------------------ windows
     def open(self, sink: Sink) -> None:
@@ -74,6 +79,7 @@ class Channels:
                     self._session_run, self._problem, self._is_silent
                 )
                 self._sessions.install()
+                self._copies.install()
             elif self._sessions is not None:
                 self._sessions.forget()
             if self._collecting:
@@ -97,6 +103,7 @@ class Channels:
                     if self._sessions is not None:
                         self._sessions.remove()
                     self._sessions = None
+                    self._copies.remove()
 
     def _check_alive(self, sink: Sink) -> None:
         context = private.eager_context()
@@ -259,6 +266,12 @@ class Channels:
     def _session_run(self, run: sessions.SessionRun) -> None:
         for sink in self._receivers():
             sink.on_session_run(run)
+
+    def _copy(self, cause: Literal["value", "read", "copy"], tensor: Any, target: str) -> None:
+        me = threading.get_ident()
+        for sink in tuple(self._sinks):
+            if sink.thread == me:
+                sink.on_copy(cause, tensor, target)
 
     def _problem(self, what: str) -> None:
         for sink in self._receivers():

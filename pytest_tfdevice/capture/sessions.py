@@ -8,8 +8,8 @@ version, since turning a graph into a message costs more than many steps.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_tfdevice.capture import private
@@ -17,11 +17,17 @@ from pytest_tfdevice.capture import private
 
 @dataclass(frozen=True)
 class SessionRun:
-    """A run of a Session.  ``partitions`` is None where the same run was handed on before."""
+    """A run of a Session.
+
+    ``partitions`` is None where the same run was handed on before: ``key`` is then the same.
+    ``feeds`` are the shapes of what was fed, by tensor name.
+    """
 
     session: Any
     partitions: tuple[Any, ...] | None
     raised: bool = False
+    key: Hashable = None
+    feeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 class SessionPatch:
@@ -73,9 +79,8 @@ class SessionPatch:
 
         setattr(owner, name, replacement)
 
-    def _is_new(self, session: Any, *what: Any) -> bool:
+    def _is_new(self, session: Any, key: Hashable) -> bool:
         seen = self._seen.setdefault(session, set())
-        key = (session.graph.version, *(str(part) for part in what))
         if key in seen:
             return False
         seen.add(key)
@@ -96,9 +101,10 @@ class SessionPatch:
             [_output_name(fetch) for fetch in fetches],
             [_output_name(target) for target in targets],
         ]
-        if not self._is_new(session, *names):
+        key = _key(session, *names)
+        if not self._is_new(session, key):
             result = original(session, options, feeds, fetches, targets, metadata)
-            self._on_run(SessionRun(session, None))
+            self._on_run(SessionRun(session, None, key=key))
             return result
         buffers = private.session_buffers()
         asked = _with_partition_graphs(buffers, options)
@@ -108,7 +114,8 @@ class SessionPatch:
                 session, asked, feeds, fetches, targets, metadata if own is None else own
             )
             graphs = _partition_graphs(buffers, metadata if own is None else own)
-            self._on_run(SessionRun(session, graphs))
+            fed = {_output_name(name): tuple(value.shape) for name, value in feeds.items()}
+            self._on_run(SessionRun(session, graphs, key=key, feeds=fed))
             return result
         except Exception:
             self._seen[session].clear()
@@ -144,16 +151,17 @@ class SessionPatch:
                 "not seen. Make the callable inside the watched code"
             )
             return original(made, *args, **kwargs)
-        if not self._is_new(session, id(made)):
+        key = _key(session, id(made))
+        if not self._is_new(session, key):
             result = original(made, *args, **kwargs)
-            self._on_run(SessionRun(session, None))
+            self._on_run(SessionRun(session, None, key=key))
             return result
         metadata = kwargs.pop("run_metadata", None)
         if metadata is None:
             # A message with nothing in it counts as False, and is then not filled.
             metadata = tf.compat.v1.RunMetadata()
         result = original(made, *args, run_metadata=_Truthy(metadata), **kwargs)
-        self._on_run(SessionRun(session, tuple(metadata.partition_graphs)))
+        self._on_run(SessionRun(session, tuple(metadata.partition_graphs), key=key))
         return result
 
 
@@ -165,6 +173,10 @@ class _Truthy:
 
     def ParseFromString(self, data: bytes) -> None:
         self._message.ParseFromString(data)
+
+
+def _key(session: Any, *what: Any) -> Hashable:
+    return (session.graph.version, *(str(part) for part in what))
 
 
 def _output_name(output: Any) -> str:

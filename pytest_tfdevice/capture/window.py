@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from pytest_tfdevice.capture import (
     dataset_bodies,
@@ -21,8 +21,11 @@ from pytest_tfdevice.capture import (
     signatures,
 )
 from pytest_tfdevice.capture.channels import CHANNELS, is_sentinel
+from pytest_tfdevice.capture.memory import MemoryMeter
+from pytest_tfdevice.capture.transfers import TransferLog
 from pytest_tfdevice.devices import visible_devices
 from pytest_tfdevice.model import DeviceSpec, Placement, Record, TensorInfo
+from pytest_tfdevice.transfers import Transfer
 
 
 @dataclass(slots=True)
@@ -31,6 +34,7 @@ class _FunctionGraph:
 
     written: Any
     ran: Any
+    partitions: tuple[Any, ...] = ()
     called: str | None = None
 
 
@@ -54,15 +58,33 @@ class Window:
         self._others: list[eager.EagerLog] = []
         self._problems: dict[str, None] = {}
         self._notes: dict[str, None] = {}
+        self._meter = MemoryMeter()
+        self._transfers = TransferLog()
+        self._crossed: list[Transfer] = []
 
     def open(self) -> None:
         """Begins to watch."""
         funcgraphs.FUNC_GRAPHS.forget_absent()
         _OPEN.append(self)
         CHANNELS.open(self)
+        self._meter.start()
 
-    def close(self) -> Record:
-        """Ends the watch and gives what was seen."""
+    def close(self, *, leftovers: bool = False) -> Record:
+        """Ends the watch and gives what was seen.
+
+        With ``leftovers`` the GPU memory that is still held after a garbage collection, too.
+        """
+        memory = self._meter.measure()
+        notes = self._meter.notes
+        record = self._close()
+        try:
+            if leftovers:
+                memory = self._meter.with_leftovers(memory)
+        finally:
+            self._meter.stop()
+        return dataclasses.replace(record, memory=memory, notes=(*notes, *record.notes))
+
+    def _close(self) -> Record:
         try:
             CHANNELS.close(self)
         finally:
@@ -71,17 +93,26 @@ class Window:
                     other._others.append(self._eager)
                     self._others.append(other._eager)
             _OPEN.remove(self)
-        return self._record()
+        record = self._record()
+        self._session_runs.clear()  # they keep Sessions, and with them variables, alive
+        return record
 
     # ------------------------------------------------------- what the channels tell
     def on_op(self, op_type: str, inputs: Any, attrs: Any, outputs: Any, scope: str) -> None:
         if signatures.signature(op_type) is None:
-            self._on_call(op_type, outputs, scope)
+            self._on_call(op_type, inputs, outputs, scope)
         else:
             self._eager.add(op_type, inputs, attrs, outputs, scope)
+            self._transfers.on_op(op_type, inputs, attrs, outputs)
 
-    def _on_call(self, function: str, outputs: Any, scope: str) -> None:
+    def on_copy(self, cause: Literal["value", "read", "copy"], tensor: Any, target: str) -> None:
+        self._transfers.on_copy(cause, tensor, target)
+
+    def _on_call(self, function: str, inputs: Any, outputs: Any, scope: str) -> None:
         self._calls[expansion.readable(function)] += 1
+        definition = self._definition(function)
+        compiled = definition is not None and expansion.is_compiled(definition)
+        self._transfers.on_call(function, inputs, outputs, compiled=compiled)
         if function in self._called:
             return
         device = next((t.device for t in outputs or () if hasattr(t, "device")), "")
@@ -90,12 +121,15 @@ class Window:
         for graph in self._graphs[self._unclaimed :]:
             graph.called = function
         self._unclaimed = len(self._graphs)
-        self._definition(function)
 
     def on_graphs(self, metadata: Any) -> None:
         for graph in metadata.function_graphs:
             self._graphs.append(
-                _FunctionGraph(graph.pre_optimization_graph, graph.post_optimization_graph)
+                _FunctionGraph(
+                    graph.pre_optimization_graph,
+                    graph.post_optimization_graph,
+                    tuple(graph.partition_graphs),
+                )
             )
 
     def on_session_run(self, run: sessions.SessionRun) -> None:
@@ -105,6 +139,7 @@ class Window:
                 None
             )
         self._session_runs.append(run)
+        self._transfers.on_session_run(run)
 
     def on_problem(self, what: str) -> None:
         self._problems[what] = None
@@ -129,6 +164,7 @@ class Window:
             calls=MappingProxyType(dict(self._calls)),
             notes=tuple(self._notes),
             problems=tuple(self._problems),
+            transfers=(*self._transfers.eager(), *self._crossed),
         )
 
     def _devices_of(self) -> dict[Any, set[str]]:
@@ -191,6 +227,9 @@ class Window:
         )
         nodes = [node for node in graph.ran.node if not is_sentinel(node)]
         found = list(reader.read(nodes))
+        self._crossed += self._transfers.of_function(
+            graph.partitions, name, reader.written, _find_function_op
+        )
         for body in dataset_bodies.find(reader.written, graph.ran, lookup):
             try:
                 inner = dataset_bodies.place(body, lookup)
@@ -270,6 +309,7 @@ class Window:
             target=self._target,
             origin="session",
         )
+        self._crossed += self._transfers.of_session(run, reader.written, find_op)
         return [p for part in run.partitions or () for p in reader.read(part.node)]
 
 
