@@ -12,8 +12,10 @@ import importlib.machinery
 import sys
 from collections.abc import Callable, Sequence
 from types import FrameType, ModuleType
+from typing import TYPE_CHECKING, Any
 
-from .model import SourceLine
+if TYPE_CHECKING:
+    from .model import SourceLine
 
 Callback = Callable[[ModuleType], object]
 
@@ -33,6 +35,8 @@ class Hook:
 
 
 _waiting: dict[str, list[Hook]] = {}
+_running: set[str] = set()
+"""Modules whose callbacks are running: one that is added by a callback joins them."""
 _first_imports: dict[str, SourceLine] = {}
 
 
@@ -50,7 +54,7 @@ def after_import(name: str, callback: Callback) -> Hook:
     """
     hook = Hook(name, callback)
     module = sys.modules.get(name)
-    if module is None:
+    if module is None or name in _running:
         _install()
         _waiting.setdefault(name, []).append(hook)
     elif getattr(getattr(module, "__spec__", None), "_initializing", False):
@@ -83,9 +87,6 @@ class _Finder(importlib.abc.MetaPathFinder):
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname not in _waiting:
             return None
-        importer = _importing_line(sys._getframe(1))
-        if importer is not None:
-            _first_imports.setdefault(fullname, importer)
         for finder in list(sys.meta_path):
             if finder is self:
                 continue
@@ -103,6 +104,10 @@ class _Loader(importlib.abc.Loader):
     def __init__(self, original: importlib.abc.Loader) -> None:
         self.original = original
 
+    def __getattr__(self, name: str) -> Any:
+        # Whoever only looks for the module (importlib.util.find_spec) may ask its loader for more.
+        return getattr(self.original, name)
+
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
         return self.original.create_module(spec)
 
@@ -111,17 +116,25 @@ class _Loader(importlib.abc.Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self.original
         module.__loader__ = self.original
+        importer = _importing_line(sys._getframe(1))
+        if importer is not None:
+            _first_imports.setdefault(module.__name__, importer)
         self.original.exec_module(module)
         _run_callbacks(module)
 
 
 def _run_callbacks(module: ModuleType) -> None:
     hooks = _waiting.get(module.__name__, [])
-    while hooks:
-        # Removed only when it has run: after an error the import fails, and the next one tries
-        # again instead of going on without it.
-        hooks[0].callback(module)
-        del hooks[0]
+    _running.add(module.__name__)
+    try:
+        while hooks:
+            # Removed only when it has run: after an error the import fails, and the next one tries
+            # again instead of going on without it.
+            hook = hooks[0]
+            hook.callback(module)
+            hook.remove()
+    finally:
+        _running.discard(module.__name__)
 
 
 _finder = _Finder()
@@ -134,6 +147,8 @@ def _install() -> None:
 
 def _importing_line(frame: FrameType | None) -> SourceLine | None:
     """The first frame that isn't the import system's or this module's."""
+    from .model import SourceLine
+
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith("<frozen importlib") and file != __file__:

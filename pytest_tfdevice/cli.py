@@ -76,12 +76,11 @@ def main(argv: list[str] | None = None) -> int:
         _remark(str(error))
         return BAD_INPUT
     except BrokenPipeError:
-        # Python flushes stdout once more at exit, and would complain then.
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_stdout()
         return BROKEN_PIPE
     except OSError as error:
         _remark(f"can't write the output: {error.strerror or error}")
+        _discard_stdout()
         return BAD_INPUT
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -103,6 +102,12 @@ def _add(parser: argparse.ArgumentParser, commands: dict[str, Command]) -> None:
 
 def _remark(message: str) -> None:
     print(f"{PROG}: {message}", file=sys.stderr)
+
+
+def _discard_stdout() -> None:
+    """Python flushes stdout once more at exit, and would complain then, and exit with 120."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _flush_quietly() -> None:

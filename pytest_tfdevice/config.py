@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tfdevice.patterns import Pattern, PatternError
-from pytest_tfdevice.units import SizeError, format_size, parse_size
+from pytest_tfdevice.units import format_size, parse_size
+
+if TYPE_CHECKING:
+    from pytest_tfdevice.patterns import Pattern
 
 DEFAULT_MEMORY = 16 * 2**30
 DEFAULT_TOP = 10
@@ -35,7 +37,7 @@ class Simulate:
             ValueError: ``text`` is neither; the message says what is wrong.
         """
         number, colon, memory = text.strip().partition(":")
-        if not number.isdigit():
+        if not (number.isascii() and number.isdigit()):
             raise ValueError(f"{text!r} is not N or N:MEMORY, such as 2 or '2:8 GiB'")
         count = int(number)
         if count > 64:
@@ -82,15 +84,11 @@ class Settings:
         """
         texts = {field.name: _value(config, field.name) for field in fields(cls)}
         return cls(
-            simulate=_read("simulate", texts["simulate"], Simulate.parse),
+            simulate=_read("simulate", texts["simulate"] or "0", Simulate.parse),
             watch=bool(texts["watch"]),
             enforce=bool(texts["enforce"]),
             strict=bool(texts["strict"]),
-            allow=tuple(
-                pattern
-                for text in texts["allow"] or ()
-                if (pattern := _read("allow", text, Pattern.parse)) is not None
-            ),
+            allow=tuple(_read("allow", text, _pattern) for text in texts["allow"] or ()),
             gpu_memory_fraction=_optional(
                 "gpu_memory_fraction", texts["gpu_memory_fraction"], _fraction
             ),
@@ -192,7 +190,18 @@ def _value(config: pytest.Config, name: str) -> Any:
     if given is None:
         # While plugins are still being loaded, values stand in `known_args_namespace` only.
         given = getattr(config.known_args_namespace, f"tfdevice_{name}", None)
-    return given if given is not None else config.getini(f"tfdevice_{name}")
+    if given is not None:
+        return given
+    try:
+        return config.getini(f"tfdevice_{name}")
+    except (TypeError, ValueError, pytest.UsageError) as error:  # pytest's, which name no key
+        raise pytest.UsageError(f"ini key tfdevice_{name}: {error}") from None
+
+
+def _pattern(text: str) -> Pattern:
+    from pytest_tfdevice.patterns import Pattern
+
+    return Pattern.parse(text)
 
 
 def _fraction(text: str) -> float:
@@ -214,17 +223,13 @@ def _number(text: str) -> int:
 
 
 def _optional(name: str, text: Any, parse: Any, default: Any = None) -> Any:
-    """As :func:`_read`; the default where nothing, or nothing but white space, was given."""
-    if text is None or not text.strip():
-        return default
-    return _read(name, text, parse)
+    """As :func:`_read`; the default where nothing was given."""
+    return default if text is None or text == "" else _read(name, text, parse)
 
 
 def _read(name: str, text: Any, parse: Any) -> Any:
-    if text is None or text == "":
-        return None
     try:
         return parse(text)
-    except (PatternError, SizeError, ValueError) as error:
+    except ValueError as error:  # PatternError and SizeError too
         option = f"--tfdevice-{name.replace('_', '-')}"
         raise pytest.UsageError(f"{option} (ini: tfdevice_{name}): {error}") from None

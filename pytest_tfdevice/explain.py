@@ -238,7 +238,7 @@ class Explainer:
                 liked.sort(key=lambda d: d != "int64")
             wishes.append((dtypes[attr], " or ".join((liked or list(choices))[:2])))
         texts = " and ".join(f"{have} to {want}" for have, want in wishes if want)
-        if is_variable_handle(self._signature(placement)) or placement.type in _REF_VARIABLES:
+        if is_variable_handle(self._signature(placement)) or placement.type in _REF_VARIABLE_OPS:
             want = " and ".join(want for _, want in wishes if want)
             return f"make the variable {want}"
         return f'cast {texts} before it, or allow="{_key(placement)}" if it may stay'
@@ -366,7 +366,8 @@ class Explainer:
 
 _SIMULATE = "--tfdevice-simulate"
 _MEND_UNKNOWN = "open tf.device for it to see whether it can be there, or put it in allow="
-_REF_VARIABLES = frozenset({"Variable", "VariableV2"})
+_REF_VARIABLE_OPS = frozenset({"Variable", "VariableV2", "Assign", "AssignAdd", "AssignSub"})
+"""The variables of TensorFlow 1 and what writes to them: their dtype is the variable's."""
 
 
 def _tied(link: str, cause: Reason) -> Reason:

@@ -2,6 +2,8 @@
 
 Each marker is a function whose signature and docstring are what ``pytest --markers`` shows, and
 whose arguments are checked when tests are collected.
+
+``pytest`` imports this at every start; the rules, and all that comes with them, only for a marker.
 """
 
 from __future__ import annotations
@@ -9,22 +11,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_tfdevice.config import Settings
-from pytest_tfdevice.memory import LimitError, MemoryLimit
-from pytest_tfdevice.model import DeviceError, DeviceSpec
-from pytest_tfdevice.patterns import Pattern, PatternError, Rule, RuleError, parse_patterns
-from pytest_tfdevice.transfers import (
-    HOST_TRAFFIC,
-    TransferLimit,
-    TransferLimitError,
-    read_directions,
-    read_scopes,
-)
-from pytest_tfdevice.units import SizeError, parse_size
+from pytest_tfdevice.units import parse_size
+
+if TYPE_CHECKING:
+    from pytest_tfdevice.memory import MemoryLimit
+    from pytest_tfdevice.model import DeviceSpec
+    from pytest_tfdevice.patterns import Pattern, Rule
+    from pytest_tfdevice.transfers import TransferLimit
 
 KNOWN_TYPES = ("CPU", "GPU", "TPU", "TPU_SYSTEM", "XLA_CPU", "XLA_GPU", "XPU", "HPU", "NPU")
 """Types of device that TensorFlow and its device plugins register.  A marker may name no other: a
@@ -33,11 +31,6 @@ misspelt type would make its test skip for ever."""
 
 class MarkError(ValueError):
     """Wrong arguments of a marker."""
-
-
-_WRONG = (
-    MarkError, DeviceError, PatternError, RuleError, SizeError, LimitError, TransferLimitError
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -117,8 +110,11 @@ def on_gpu(
     """watch the test and fail it when an operation that counts did not run on a GPU. `ops`: \
 patterns that must have been seen there ("MatMul", "name:block1/*"); `allow`: operations that may \
 be elsewhere, by type, name: or reason:. Skips where there is no GPU, as requires_gpu does."""
-    target = DeviceSpec(type="GPU", index=_gpu_number(index))
-    return _rule_mark(target, ops, allow, strict, min_ratio)
+    if index is not None and (not isinstance(index, int) or isinstance(index, bool) or index < 0):
+        raise MarkError(f"index={index!r} is no GPU number: a whole number from 0 up")
+    from pytest_tfdevice.model import DeviceSpec
+
+    return _rule_mark(DeviceSpec(type="GPU", index=index), ops, allow, strict, min_ratio)
 
 
 def on_device(
@@ -131,6 +127,8 @@ def on_device(
     """as on_gpu, for any device: "GPU:1", "CPU:0", "/job:worker/task:1/device:GPU:0"."""
     if not isinstance(device, str):
         raise MarkError(f"{device!r} is no device: a string such as 'GPU:1' is wanted")
+    from pytest_tfdevice.model import DeviceSpec
+
     spec = DeviceSpec.parse(device)
     if spec.type is None:
         raise MarkError(f"{device!r} names no type of device, such as GPU or CPU")
@@ -148,52 +146,28 @@ def gpu_memory(
     index: int | None = None,
     max_growth: str | int | None = None,
 ) -> _Mark:
-    """fail the test when the peak on a GPU exceeds `max_bytes` ("2 GiB") or `max_fraction` of that \
-GPU's memory (0.5), or when more than `max_growth` is still held after it that was not before. \
-Skips where there is no GPU, as requires_gpu does."""
-    if max_bytes is None and max_fraction is None and max_growth is None:
-        raise MarkError("it limits nothing: give max_bytes, max_fraction or max_growth")
-    if max_fraction is not None and (
-        isinstance(max_fraction, bool) or not isinstance(max_fraction, int | float)
-    ):
-        raise MarkError(f"max_fraction={max_fraction!r} is no share of a GPU's memory, such as 0.5")
-    limit = MemoryLimit(
-        max_bytes=None if max_bytes is None else parse_size(max_bytes),
-        max_fraction=max_fraction,
-        max_growth=None if max_growth is None else parse_size(max_growth),
-        index=_gpu_number(index),
-    )
-    return _Mark(frozenset(), memory=limit)
+    """fail the test when the peak on a GPU exceeds `max_bytes` ("2 GiB") or `max_fraction` of \
+that GPU's memory (0.5), or when more than `max_growth` is still held after the test that was not \
+before. Skips where there is no GPU, as requires_gpu does."""
+    from pytest_tfdevice.memory import memory_limit
+
+    return _Mark(frozenset(), memory=memory_limit(max_bytes, max_fraction, index, max_growth))
 
 
 def gpu_transfers(
     max_count: int | None = None,
     max_bytes: str | int | None = None,
-    direction: str | Iterable[str] = HOST_TRAFFIC,
+    direction: str | Iterable[str] = ("to_device", "to_host"),
     scope: str | Iterable[str] = (),
     scalars: bool = False,
     total: bool = False,
 ) -> _Mark:
-    """fail the test when more than `max_count` tensors, or `max_bytes`, cross between host and GPU \
-in one step. `direction`: "to_device", "to_host", "between_devices"; `scope`: only what is in there \
-("block1/*"); `scalars`: count tensors of one element too; `total`: judge the whole test."""
-    if max_count is None and max_bytes is None:
-        raise MarkError("it limits nothing: give max_count or max_bytes")
-    if max_count is not None and (
-        isinstance(max_count, bool) or not isinstance(max_count, int) or max_count < 0
-    ):
-        raise MarkError(f"max_count={max_count!r} is no number of tensors: a whole one from 0 up")
-    for name, value in (("scalars", scalars), ("total", total)):
-        if not isinstance(value, bool):
-            raise MarkError(f"{name}={value!r} is neither True nor False")
-    limit = TransferLimit(
-        max_count=max_count,
-        max_bytes=None if max_bytes is None else parse_size(max_bytes),
-        directions=read_directions(direction),
-        scope=read_scopes(scope),
-        scalars=scalars,
-        total=total,
-    )
+    """fail the test when more than `max_count` tensors, or `max_bytes`, cross between host and \
+GPU in one step. `direction`: "to_device", "to_host", "between_devices"; `scope`: only what is in \
+there ("block1/*"); `scalars`: count tensors of one element, too; `total`: judge the whole test."""
+    from pytest_tfdevice.transfers import transfer_limit
+
+    limit = transfer_limit(max_count, max_bytes, direction, scope, scalars, total)
     return _Mark(frozenset(), transfers=limit)
 
 
@@ -232,18 +206,18 @@ def plan(item: pytest.Item, settings: Settings) -> Plan:
         rules.append(_merge_rules("on_device", same, settings))
     for rule in rules:
         requirement = _implied(requirement, rule)
-    transfers = _merge_transfers(read["gpu_transfers"])
-    judged = bool(rules or read["gpu_memory"] or transfers)
-    memory = _merge_memory(read["gpu_memory"], settings if judged else None)
-    if read["gpu_memory"] or transfers:
-        needed = max((limit.index or 0) + 1 for limit in memory or (MemoryLimit(),))
+    memory, transfers = _limits(read["gpu_memory"], read["gpu_transfers"], bool(rules), settings)
+    for index in [limit.index for limit in memory] + [None] * len(transfers):
         known = requirement or Requirement()
-        requirement = replace(known, count=max(known.count, needed))
+        requirement = replace(known, count=max(known.count, (index or 0) + 1))
     return Plan(requirement, tuple(rules), memory, transfers)
 
 
 def enforced(settings: Settings) -> Rule:
     """The rule of ``--tfdevice-enforce``."""
+    from pytest_tfdevice.model import DeviceSpec
+    from pytest_tfdevice.patterns import Rule
+
     return Rule(
         DeviceSpec(type="GPU"),
         allow=settings.allow,
@@ -259,7 +233,7 @@ def _read(item: pytest.Item, mark: pytest.Mark) -> _Mark:
     except TypeError as error:
         why = str(error).replace(f"{mark.name}() ", "")
         raise _usage_error(item, mark, f"{why}; it is {_signature_text(mark.name)}") from None
-    except _WRONG as error:
+    except ValueError as error:  # MarkError, DeviceError, PatternError, RuleError, SizeError
         raise _usage_error(item, mark, str(error)) from None
     names = list(inspect.signature(function).parameters)
     positional = [] if mark.name == "on_gpu" else names[: len(mark.args)]
@@ -291,6 +265,8 @@ def _rule_mark(
         raise MarkError(f"min_ratio={min_ratio!r} is no share: it goes from 0 to 1")
     if not isinstance(allow, Iterable):
         raise MarkError(f"allow={allow!r} is no list of patterns, such as ['Bincount']")
+    from pytest_tfdevice.patterns import Rule, parse_patterns
+
     # Building the rule checks what is checked there.
     rule = Rule(target, parse_patterns(ops), parse_patterns(allow), strict, min_ratio)
     return _Mark(frozenset(), None, rule.target, rule.ops, rule.allow, rule.strict, rule.min_ratio)
@@ -301,6 +277,8 @@ def _nearest(marks: Sequence[_Mark], argument: str) -> _Mark | None:
 
 
 def _merge_rules(name: str, marks: Sequence[_Mark], settings: Settings) -> Rule:
+    from pytest_tfdevice.patterns import Rule
+
     target = marks[0].target
     indexed = _nearest(marks, "index")
     strict = _nearest(marks, "strict")
@@ -318,48 +296,20 @@ def _merge_rules(name: str, marks: Sequence[_Mark], settings: Settings) -> Rule:
     )
 
 
-def _merge_memory(marks: Sequence[_Mark], settings: Settings | None) -> tuple[MemoryLimit, ...]:
-    """One limit for each GPU that is named; ``settings`` give the default limit, where not None."""
-    default = settings.gpu_memory_fraction if settings is not None else None
-    limits = []
-    peaks_given = False
-    for index in dict.fromkeys(m.memory.index for m in marks if m.memory is not None):
-        same = [m for m in marks if m.memory is not None and m.memory.index == index]
-        limit = MemoryLimit(index=index, marker=" + ".join(dict.fromkeys(m.text for m in same)))
-        for name in ("max_bytes", "max_fraction", "max_growth"):
-            nearest = _nearest(same, name)
-            if nearest is not None:
-                limit = replace(limit, **{name: getattr(nearest.memory, name)})
-        peaks_given |= limit.max_bytes is not None or limit.max_fraction is not None
-        limits.append(limit)
-    if default is not None and not peaks_given:
-        limits.append(MemoryLimit(max_fraction=default, marker="--tfdevice-gpu-memory-fraction"))
-    return tuple(limits)
+def _limits(
+    memory: Sequence[_Mark], transfers: Sequence[_Mark], ruled: bool, settings: Settings
+) -> tuple[tuple[MemoryLimit, ...], tuple[TransferLimit, ...]]:
+    """Marks with their limits, the nearest first; ``ruled`` for a test that has rules besides."""
+    fraction = settings.gpu_memory_fraction if ruled or memory or transfers else None
+    if not memory and not transfers and fraction is None:
+        return (), ()
+    from pytest_tfdevice.memory import merge_limits as merge_memory
+    from pytest_tfdevice.transfers import merge_limits as merge_transfers
 
-
-def _merge_transfers(marks: Sequence[_Mark]) -> tuple[TransferLimit, ...]:
-    """One limit for each choice of what counts; of a limit given twice the nearest holds."""
-    merged: dict[TransferLimit, TransferLimit] = {}
-    for mark in marks:  # the nearest first
-        assert mark.transfers is not None
-        own = replace(mark.transfers, marker=mark.text)
-        what = replace(own, max_count=None, max_bytes=None, marker="")
-        near = merged.get(what)
-        if near is not None:
-            own = replace(
-                near,
-                max_count=own.max_count if near.max_count is None else near.max_count,
-                max_bytes=own.max_bytes if near.max_bytes is None else near.max_bytes,
-                marker=" + ".join(dict.fromkeys((near.marker, own.marker))),
-            )
-        merged[what] = own
-    return tuple(merged.values())
-
-
-def _gpu_number(index: int | None) -> int | None:
-    if index is not None and (not isinstance(index, int) or isinstance(index, bool) or index < 0):
-        raise MarkError(f"index={index!r} is no GPU number: a whole number from 0 up")
-    return index
+    return (
+        merge_memory([(m.memory, m.text) for m in memory if m.memory], fraction),
+        merge_transfers([(m.transfers, m.text) for m in transfers if m.transfers]),
+    )
 
 
 def _merge_requirements(marks: Sequence[_Mark]) -> Requirement | None:
@@ -385,12 +335,13 @@ def _implied(requirement: Requirement | None, rule: Rule) -> Requirement | None:
 
 def _capability(value: Any) -> tuple[int, int]:
     try:
-        if isinstance(value, tuple) and len(value) == 2:
-            return int(value[0]), int(value[1])
         if isinstance(value, bool):
             raise ValueError
-        major, _, minor = str(value).partition(".")
-        return int(major), int(minor or 0)
+        major, minor = value if isinstance(value, tuple) else f"{value}.0".split(".")[:2]
+        found = int(major), int(minor)
+        if min(found) < 0:
+            raise ValueError
+        return found
     except (TypeError, ValueError):
         raise MarkError(
             f"compute_capability={value!r} is none: such as 7.0, '8.6' or (8, 6)"

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pytest_tfdevice.model import Device
-from pytest_tfdevice.units import format_size
+from pytest_tfdevice.units import format_size, parse_size
 from pytest_tfdevice.verdict import Outcome
 
 
@@ -113,6 +114,63 @@ class MemoryLimit:
             raise LimitError(
                 f"max_fraction={fraction!r} is no share of a GPU's memory: above 0, at most 1"
             )
+
+    @property
+    def limits_peak(self) -> bool:
+        return self.max_bytes is not None or self.max_fraction is not None
+
+
+def memory_limit(max_bytes: Any, max_fraction: Any, index: Any, max_growth: Any) -> MemoryLimit:
+    """The arguments of the marker, checked.
+
+    Raises:
+        LimitError, SizeError: one is wrong; the message says which.
+    """
+    if max_bytes is None and max_fraction is None and max_growth is None:
+        raise LimitError("it limits nothing: give max_bytes, max_fraction or max_growth")
+    if index is not None and (not isinstance(index, int) or isinstance(index, bool) or index < 0):
+        raise LimitError(f"index={index!r} is no GPU number: a whole number from 0 up")
+    if max_fraction is not None and (
+        isinstance(max_fraction, bool) or not isinstance(max_fraction, int | float)
+    ):
+        raise LimitError(f"max_fraction={max_fraction!r} is no share of a GPU's memory, as 0.5 is")
+    return MemoryLimit(
+        max_bytes=None if max_bytes is None else parse_size(max_bytes),
+        max_fraction=max_fraction,
+        max_growth=None if max_growth is None else parse_size(max_growth),
+        index=index,
+    )
+
+
+def merge_limits(
+    marks: Sequence[tuple[MemoryLimit, str]], default_fraction: float | None
+) -> tuple[MemoryLimit, ...]:
+    """One limit for each GPU that a marker names; of a limit given twice the nearest holds.
+
+    Args:
+        marks: limits and the markers as written, the nearest first.
+        default_fraction: for a test whose markers limit no peak.
+    """
+    merged: dict[int | None, MemoryLimit] = {}
+    for limit, text in marks:
+        near = merged.get(limit.index)
+        if near is None:
+            merged[limit.index] = replace(limit, marker=text)
+            continue
+        merged[limit.index] = replace(
+            near,
+            marker=near.marker if text == near.marker else f"{near.marker} + {text}",
+            **{
+                name: getattr(limit, name)
+                for name in ("max_bytes", "max_fraction", "max_growth")
+                if getattr(near, name) is None
+            },
+        )
+    found = list(merged.values())
+    if default_fraction is not None and not any(limit.limits_peak for limit in found):
+        option = "--tfdevice-gpu-memory-fraction"
+        found.append(MemoryLimit(max_fraction=default_fraction, marker=option))
+    return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -71,12 +71,14 @@ class Pattern:
     def matches(self, placement: Placement, reason: str | None = None) -> bool:
         """True for an operation that the pattern picks; ``reason`` is its reason's code, if any.
 
-        A compiled function goes by its own name too.
+        A compiled function goes by its own name too, and a ``_FusedConv2D``, which the optimiser
+        makes of a ``Conv2D`` and what follows it, is a ``Conv2D`` still.
         """
         if self.by == "reason":
             return reason == self.glob
         if self.by == "type":
-            return placement.type is not None and fnmatch.fnmatchcase(placement.type, self.glob)
+            types = {placement.type, (placement.type or "").removeprefix("_Fused")} - {None, ""}
+            return any(fnmatch.fnmatchcase(str(name), self.glob) for name in types)
         names = {placement.op, placement.path, placement.unit if placement.is_unit else None}
         return any(name is not None and fnmatch.fnmatchcase(name, self.glob) for name in names)
 

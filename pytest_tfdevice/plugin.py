@@ -13,7 +13,7 @@ from pytest_tfdevice.fixtures import placement, placement_session, tf_devices
 from pytest_tfdevice.marks import marker_lines
 from pytest_tfdevice.results import TestResult
 from pytest_tfdevice.simulation import Simulation
-from pytest_tfdevice.testwatch import TestWatch, Watched
+from pytest_tfdevice.testwatch import USAGE_ERRORS, TestWatch, Watched
 
 __all__ = ["placement", "placement_session", "tf_devices"]
 
@@ -52,8 +52,15 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Wrong marker arguments end the run here, not in the middle of it."""
-    for item in items:
-        config.stash[_WATCH].plan(item)
+    config.stash[_WATCH].check(items, getattr(config, "workeroutput", {}))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A worker of pytest-xdist can't end the run by itself: its usage error is raised here."""
+    errors = getattr(node, "workeroutput", {}).get(USAGE_ERRORS)
+    if errors:
+        raise pytest.UsageError(*errors)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -81,18 +88,24 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     for watched in item.stash.get(_WATCHED, []) if call.when == "call" else []:
-        report.tfdevice = watched.result.to_json()  # type: ignore[attr-defined]
-        if report.failed and watched.report and watched.report not in str(report.longrepr):
-            report.sections.append((SECTION, watched.report))
+        expected = hasattr(report, "wasxfail")
+        if report.skipped and not expected:
+            continue
+        report.tfdevice = watched.result.to_json(expected)  # type: ignore[attr-defined]
+        text = watched.report if report.failed else watched.notes
+        if text and text not in str(report.longrepr):
+            report.sections.append((SECTION, text))
     return report
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    from pytest_tfdevice.reports.terminal import write_summary
+    results = config.stash[_WATCH].results
+    if results:
+        from pytest_tfdevice.reports.terminal import write_summary
 
-    write_summary(terminalreporter, config.stash[_WATCH].results)
+        write_summary(terminalreporter, results)
 
 
 class _Results:

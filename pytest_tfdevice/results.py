@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_tfdevice.model import Record
-from pytest_tfdevice.verdict import Verdict
+if TYPE_CHECKING:
+    from pytest_tfdevice.model import Record
+    from pytest_tfdevice.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -17,13 +18,15 @@ class TestResult:
 
     Attributes:
         nodeid: the test.
-        outcome: ``passed``, ``failed``, ``error``, or ``watched`` where nothing judged it.
+        outcome: ``passed``, ``failed``, ``error``, ``expected`` for a failure that a test marked
+            ``xfail`` owes, or ``watched`` where nothing judged it.
         devices: how many ops were seen on each device, by short name.
         counting, on_target: of what counts, all and those on the target; over all verdicts.
         summary: the conclusion of the first verdict that isn't a pass, else of the first.
         tensorflow: version.
         simulated: True where the GPUs were simulated.
         problems: what the capture could not see.
+        notes: how many remarks there are that changed no verdict.
     """
 
     __test__ = False  # no test class, although pytest would collect the name
@@ -37,6 +40,7 @@ class TestResult:
     tensorflow: str = ""
     simulated: bool = False
     problems: tuple[str, ...] = ()
+    notes: int = 0
 
     @classmethod
     def of(cls, nodeid: str, record: Record, verdicts: Sequence[Verdict]) -> TestResult:
@@ -54,11 +58,13 @@ class TestResult:
             tensorflow=record.tensorflow,
             simulated=record.simulated,
             problems=record.problems,
+            notes=sum(len(v.notes) for v in verdicts),
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data, for pytest-xdist."""
-        return asdict(self)
+    def to_json(self, xfail: bool = False) -> dict[str, Any]:
+        """Plain data, for pytest-xdist; of a test that is marked ``xfail`` or not."""
+        expected = xfail and self.outcome in ("failed", "error")
+        return asdict(self) | ({"outcome": "expected"} if expected else {})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TestResult:

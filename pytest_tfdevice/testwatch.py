@@ -18,14 +18,18 @@ import pytest
 from pytest_tfdevice._import_hooks import after_import
 from pytest_tfdevice.config import Settings
 from pytest_tfdevice.marks import Plan, enforced, plan
-from pytest_tfdevice.model import DeviceSpec, Record
-from pytest_tfdevice.patterns import Rule
 from pytest_tfdevice.results import TestResult
 
 if TYPE_CHECKING:
     from pytest_tfdevice.capture.window import Window
     from pytest_tfdevice.devices import DeviceReport
+    from pytest_tfdevice.model import Record
+    from pytest_tfdevice.patterns import Rule
     from pytest_tfdevice.verdict import Verdict
+
+USAGE_ERRORS = "tfdevice_usage_errors"
+"""Key of pytest-xdist's ``workeroutput``."""
+MAX_ERRORS = 10
 
 
 @dataclass
@@ -37,6 +41,8 @@ class Watched:
     result: TestResult
     report: str = ""
     """The failure report; empty where the test passed."""
+    notes: str = ""
+    """What to know of a test that passed; empty where there is nothing."""
 
 
 @dataclass
@@ -55,6 +61,24 @@ class TestWatch:
             pytest.UsageError: a marker's arguments are wrong.
         """
         return plan(item, self.settings)
+
+    def check(self, items: Sequence[pytest.Item], workeroutput: dict[str, Any]) -> None:
+        """Reads the markers of all tests; ``workeroutput`` takes what is wrong to the controller.
+
+        Raises:
+            pytest.UsageError: arguments are wrong, one message for each test.
+        """
+        errors = []
+        for item in items:
+            try:
+                self.plan(item)
+            except pytest.UsageError as error:
+                errors.append(str(error))
+        if errors:
+            more = len(errors) - MAX_ERRORS
+            errors[MAX_ERRORS:] = [f"… and wrong markers on {more} more tests"] if more > 0 else []
+            workeroutput[USAGE_ERRORS] = errors
+            raise pytest.UsageError(*errors)
 
     @cached_property
     def devices(self) -> DeviceReport:
@@ -102,7 +126,7 @@ class TestWatch:
 
     def _judge(self, item: pytest.Item, record: Record, rules: Sequence[Rule]) -> Watched:
         from pytest_tfdevice.kernels.current import gpu_kernels
-        from pytest_tfdevice.reports.text import failure
+        from pytest_tfdevice.reports.text import failure, remarks
         from pytest_tfdevice.rules import judge
 
         hook = item.ihook
@@ -118,6 +142,7 @@ class TestWatch:
             verdicts,
             TestResult.of(item.nodeid, record, verdicts),
             "\n\n".join(failure(verdict, record) for verdict in verdicts if not verdict.passed),
+            "\n\n".join(remarks(verdict) for verdict in verdicts if verdict.notes),
         )
 
 
@@ -133,7 +158,7 @@ class _LateWindow:
     """A window that opens now, or with ``wait`` as soon as TensorFlow has been imported."""
 
     def __init__(self, rules: Sequence[Rule], *, wait: bool) -> None:
-        self._target = rules[0].target if rules else DeviceSpec(type="GPU")
+        self._target = rules[0].target if rules else None
         self._window: Window | None = None
         self._hook: Any = None
         if wait and "tensorflow" not in sys.modules:
@@ -142,8 +167,10 @@ class _LateWindow:
             self._open()
 
     def _open(self, _: object = None) -> None:
+        from pytest_tfdevice.capture.output import flush_c_stdio
         from pytest_tfdevice.capture.window import Window
 
+        flush_c_stdio()
         window = Window(self._target)
         window.open()
         self._window = window
@@ -152,4 +179,11 @@ class _LateWindow:
         """What was seen; None where TensorFlow was never imported."""
         if self._hook is not None:
             self._hook.remove()
-        return self._window.close() if self._window is not None else None
+        if self._window is None:
+            return None
+        from pytest_tfdevice.capture.output import flush_c_stdio
+
+        # What the test's own logging Session printed stands in C's buffer: with the test it
+        # belongs to, pytest shows it there; left alone, it would come out at the end of the run.
+        flush_c_stdio()
+        return self._window.close()

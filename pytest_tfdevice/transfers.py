@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from pytest_tfdevice.model import Device, SourceLine
-from pytest_tfdevice.units import format_size, tensor_bytes
+from pytest_tfdevice.units import format_size, parse_size, tensor_bytes
 from pytest_tfdevice.verdict import Outcome
 
 Direction = Literal["to_device", "to_host", "between_devices"]
@@ -183,6 +183,56 @@ class TransferLimit:
     def times(self, transfer: Transfer) -> int:
         """How many crossings it is."""
         return transfer.count if self.total else transfer.per_step
+
+
+def transfer_limit(
+    max_count: Any, max_bytes: Any, direction: Any, scope: Any, scalars: Any, total: Any
+) -> TransferLimit:
+    """The arguments of the marker, checked.
+
+    Raises:
+        TransferLimitError, SizeError: one is wrong; the message says which.
+    """
+    if max_count is None and max_bytes is None:
+        raise TransferLimitError("it limits nothing: give max_count or max_bytes")
+    if max_count is not None and (
+        isinstance(max_count, bool) or not isinstance(max_count, int) or max_count < 0
+    ):
+        raise TransferLimitError(
+            f"max_count={max_count!r} is no number of tensors: a whole one from 0 up"
+        )
+    for name, value in (("scalars", scalars), ("total", total)):
+        if not isinstance(value, bool):
+            raise TransferLimitError(f"{name}={value!r} is neither True nor False")
+    return TransferLimit(
+        max_count=max_count,
+        max_bytes=None if max_bytes is None else parse_size(max_bytes),
+        directions=read_directions(direction),
+        scope=read_scopes(scope),
+        scalars=scalars,
+        total=total,
+    )
+
+
+def merge_limits(marks: Sequence[tuple[TransferLimit, str]]) -> tuple[TransferLimit, ...]:
+    """One limit for each choice of what counts; of a limit given twice the nearest holds.
+
+    ``marks`` are limits and the markers as written, the nearest first.
+    """
+    merged: dict[TransferLimit, TransferLimit] = {}
+    for limit, text in marks:
+        what = replace(limit, max_count=None, max_bytes=None)
+        near = merged.get(what)
+        if near is None:
+            merged[what] = replace(limit, marker=text)
+            continue
+        merged[what] = replace(
+            near,
+            max_count=limit.max_count if near.max_count is None else near.max_count,
+            max_bytes=limit.max_bytes if near.max_bytes is None else near.max_bytes,
+            marker=near.marker if text == near.marker else f"{near.marker} + {text}",
+        )
+    return tuple(merged.values())
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,8 @@ class Verdict:
     def summary(self) -> str:
         """One line: the count, the share, and what else is wrong."""
         parts = [self._count(), *(str(missing) for missing in self.missing_ops)]
+        if not self.offenders:
+            parts = [*parts[1:], parts[0]]  # what the test fails for comes first
         if self.outcome == "error":
             parts.extend(self.problems)
         return "; ".join(part for part in parts if part)

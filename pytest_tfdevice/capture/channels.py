@@ -17,16 +17,16 @@ eager context initialises itself, graph collection waits for it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import threading
 from collections.abc import Iterator
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from pytest_tfdevice.capture import private, sessions
-from pytest_tfdevice.capture.copies import CopyPatch
-
-SENTINEL_TYPE = "StringJoin"
-_SENTINEL_NAME = "pytest_tfdevice_sentinel_"
+from pytest_tfdevice.capture import entries, private, sessions
+from pytest_tfdevice.capture.copies import CopyPatch, HandCause
+from pytest_tfdevice.capture.interception import Interception
 
 
 class Sink(Protocol):
@@ -34,21 +34,27 @@ class Sink(Protocol):
 
     thread: int
 
-    def on_op(self, op_type: str, inputs: Any, attrs: Any, outputs: Any, scope: str) -> None: ...
-    def on_graphs(self, metadata: Any) -> None: ...
-    def on_copy(
-        self, cause: Literal["value", "read", "copy"], tensor: Any, target: str
-    ) -> None: ...
+    def on_op(self, op: RanOp) -> None: ...
+    def on_op_raised(self, op_type: str, device: str, scope: str) -> None: ...
+    def on_entry(self, entry: entries.Entry) -> None: ...
+    def on_copy(self, cause: HandCause, tensor: Any, target: str) -> None: ...
     def on_session_run(self, run: sessions.SessionRun) -> None: ...
     def on_problem(self, what: str) -> None: ...
 
 
-def is_sentinel(node: Any) -> bool:
-    """True for the node of an op that was run from here."""
-    return bool(
-        node.op == SENTINEL_TYPE
-        and node.attr["separator"].s.decode(errors="replace").startswith(_SENTINEL_NAME)
-    )
+@dataclass(frozen=True, slots=True)
+class RanOp:
+    """An eager op or function call, as its callback tells it.
+
+    ``scope`` is the ``tf.device`` in force.  ``outputs`` is None where it raised.
+    """
+
+    type: str
+    inputs: Any
+    attrs: tuple[Any, ...]
+    outputs: Any
+    scope: str
+    in_py_function: bool
 
 
 class Channels:
@@ -59,12 +65,15 @@ class Channels:
         self._local = threading.local()
         self._serial = itertools.count()
         self._sinks: list[Sink] = []
-        self._threads: dict[int, int] = {}
         self._context: Any = None
         self._collecting = False
         self._user_collects = False
+        self._kept: Any = None
         self._sessions: sessions.SessionPatch | None = None
         self._copies = CopyPatch(self._copy, self._is_silent)
+        self._intercepted = Interception(
+            self._callback, self._call_raised, self._op_raised, self._is_silent
+        )
 
     # ------------------------------------------------------------------ windows
     def open(self, sink: Sink) -> None:
@@ -79,6 +88,7 @@ class Channels:
                     self._session_run, self._problem, self._is_silent
                 )
                 self._sessions.install()
+                self._intercepted.install()
                 self._copies.install()
             elif self._sessions is not None:
                 self._sessions.forget()
@@ -86,7 +96,7 @@ class Channels:
                 self._flush()
                 context.clear_kernel_cache()
             self._sinks.append(sink)
-            self._add_callback(sink.thread)
+            self._intercepted.watch_thread()
 
     def close(self, sink: Sink) -> None:
         """Feeds ``sink`` what is left, and takes it off.  Tells it where a channel was cut."""
@@ -97,13 +107,13 @@ class Channels:
                 self._check_alive(sink)
             finally:
                 self._sinks.remove(sink)
-                self._remove_callback(sink.thread)
                 if not self._sinks:
+                    self._copies.remove()
+                    self._intercepted.remove()
                     self._leave_context()
                     if self._sessions is not None:
                         self._sessions.remove()
                     self._sessions = None
-                    self._copies.remove()
 
     def _check_alive(self, sink: Sink) -> None:
         context = private.eager_context()
@@ -169,26 +179,62 @@ class Channels:
             context.__dict__.pop(name, None)
         if self._collecting and not self._user_collects:
             context.disable_graph_collection()
+        if self._kept is not None:
+            context.export_run_metadata = functools.partial(self._export_kept, context)
         self._collecting = False
 
     # The user's own tracing (tf.summary.trace_on) shares the one collection of the context: it is
     # answered from here, so that neither takes the other's graphs nor switches it off.
     def _user_enable(self) -> None:
-        self._user_collects = True
+        self._user_collects, self._kept = True, None
 
     def _user_disable(self) -> None:
-        self._user_collects = False
+        self._user_collects, self._kept = False, None
 
     def _user_export(self) -> Any:
         with self._lock:
-            return self._export()
+            self._export()
+            kept, self._kept = self._kept, None
+            return kept
+
+    def _export_kept(self, context: Any) -> Any:
+        """The user's first export after the last window: what it took from them, and the rest."""
+        with self._lock:
+            context.__dict__.pop("export_run_metadata", None)
+            kept, self._kept = self._kept, None
+            rest = context.export_run_metadata()
+            if kept is None or rest is None:
+                return rest
+            kept.MergeFrom(rest)
+            return kept
 
     def _export(self) -> Any:
-        metadata = type(self._context).export_run_metadata(self._context)
-        if metadata is not None and metadata.function_graphs:
-            for sink in self._sinks:
-                sink.on_graphs(metadata)
-        return metadata
+        with private.own_executor(self._context):
+            metadata = type(self._context).export_run_metadata(self._context)
+        if metadata is None:
+            return None
+        if self._user_collects:
+            self._keep(metadata)
+        found = [entries.read(graphs) for graphs in metadata.function_graphs]
+        for entry in found:
+            for sink in tuple(self._sinks):
+                sink.on_entry(entry)
+        return found
+
+    def _keep(self, metadata: Any) -> None:
+        """Keeps for the user what is his: everything but the ops that were run from here."""
+        kept = type(metadata)()
+        kept.CopyFrom(metadata)
+        del kept.function_graphs[:]
+        kept.function_graphs.extend(
+            g
+            for g in metadata.function_graphs
+            if not any(entries.is_sentinel(n) for n in g.pre_optimization_graph.node)
+        )
+        if self._kept is None:
+            self._kept = kept
+        else:
+            self._kept.MergeFrom(kept)
 
     def _flush(self) -> bool:
         """Hands out all that was instantiated; False where the collection turns out to be dead.
@@ -199,15 +245,16 @@ class Channels:
         """
         import tensorflow as tf
 
-        token = f"{_SENTINEL_NAME}{next(self._serial)}"
-        with self.silent(), private.eager_mode(), tf.device("/CPU:0"):
+        token = f"{entries.SENTINEL_NAME}{next(self._serial)}"
+        with (
+            self.silent(),
+            private.own_executor(self._context),
+            private.eager_mode(),
+            tf.device("/CPU:0"),
+        ):
             tf.raw_ops.StringJoin(inputs=[""], separator=token)
-        metadata = self._export()
-        return metadata is not None and any(
-            is_sentinel(node)
-            for graphs in metadata.function_graphs
-            for node in graphs.post_optimization_graph.node
-        )
+        found = self._export()
+        return found is not None and any(entry.sentinel for entry in found)
 
     # ------------------------------------------------------------ op callbacks
     def _callback(
@@ -219,43 +266,50 @@ class Channels:
         op_name: Any = None,
         graph: Any = None,
     ) -> None:
-        if graph is not None or self._is_silent():
-            return
-        me = threading.get_ident()
-        name = op_type.decode() if isinstance(op_type, bytes) else op_type
-        scope = self._context.device_name if self._context is not None else ""
-        for sink in tuple(self._sinks):
-            if sink.thread == me:
-                try:
-                    sink.on_op(name, inputs, attrs, outputs, scope)
-                except Exception as error:  # must never break the op that was watched
-                    sink.on_problem(f"{name} could not be recorded: {error!r}")
+        if graph is None and not self._is_silent():
+            name = op_type.decode() if isinstance(op_type, bytes) else op_type
+            self._tell(name, inputs, attrs, outputs)
+
+    def _tell(self, name: str, inputs: Any, attrs: Any, outputs: Any) -> None:
+        op = RanOp(name, inputs, attrs, outputs, self._scope(), self._intercepted.in_py_function)
+        for sink in self._receivers():
+            try:
+                sink.on_op(op)
+            except Exception as error:  # must never break the op that was watched
+                sink.on_problem(f"{name} could not be recorded: {error!r}")
+
+    def _call_raised(self, function: str, inputs: Any) -> None:
+        if private.op_def(function) is None:
+            self._tell(function, inputs, (), None)
+
+    def _op_raised(self, op_type: str, device: str) -> None:
+        for sink in self._receivers():
+            try:
+                sink.on_op_raised(op_type, device, self._scope())
+            except Exception as error:
+                sink.on_problem(f"{op_type}, which raised, could not be recorded: {error!r}")
+
+    def _scope(self) -> str:
+        return str(self._context.device_name or "") if self._context is not None else ""
 
     @contextlib.contextmanager
     def silent(self) -> Iterator[None]:
-        """What the calling thread runs inside is this package's own: no window sees it."""
+        """What the calling thread runs inside is this package's own: no window sees it.
+
+        Nor does any op callback of the user's.
+        """
+        callbacks = private.eager_context().op_callbacks
+        put_off, callbacks[:] = tuple(callbacks), []
+        before = self._is_silent()
         self._local.silent = True
         try:
             yield
         finally:
-            self._local.silent = False
+            self._local.silent = before
+            callbacks[:] = put_off
 
     def _is_silent(self) -> bool:
         return bool(getattr(self._local, "silent", False))
-
-    def _add_callback(self, thread: int) -> None:
-        self._threads[thread] = self._threads.get(thread, 0) + 1
-        self._context.add_op_callback(self._callback)
-        private.use_callbacks(True)
-
-    def _remove_callback(self, thread: int) -> None:
-        context = private.eager_context()
-        self._threads[thread] -= 1
-        if not self._threads[thread]:
-            del self._threads[thread]
-            if self._callback in context.op_callbacks:
-                context.remove_op_callback(self._callback)
-        private.use_callbacks(bool(self._threads or context.op_callbacks))
 
     # ------------------------------------------------------------- v1 Sessions
     def _receivers(self) -> tuple[Sink, ...]:
@@ -267,11 +321,9 @@ class Channels:
         for sink in self._receivers():
             sink.on_session_run(run)
 
-    def _copy(self, cause: Literal["value", "read", "copy"], tensor: Any, target: str) -> None:
-        me = threading.get_ident()
-        for sink in tuple(self._sinks):
-            if sink.thread == me:
-                sink.on_copy(cause, tensor, target)
+    def _copy(self, cause: HandCause, tensor: Any, target: str) -> None:
+        for sink in self._receivers():
+            sink.on_copy(cause, tensor, target)
 
     def _problem(self, what: str) -> None:
         for sink in self._receivers():

@@ -20,6 +20,8 @@ from pytest_tfdevice.kernels.match import chosen
 from pytest_tfdevice.model import Device, OpSignature, Placement, SourceLine
 from pytest_tfdevice.transfers import Cause, Transfer
 
+HandCause = Literal["value", "read", "copy"]
+"""What methods of eager tensors tell; see ``transfers.Cause``."""
 NEVER_ON_DEVICE = frozenset({"string", "variant", "resource"})
 """Dtypes of which there is no device memory; a handle's value is elsewhere."""
 
@@ -131,12 +133,7 @@ class Copies:
         return self._add(consumer, tensor, source, target, "operand")
 
     def _add(self, name: str, tensor: Any, source: str, target: str, cause: Cause) -> _Key:
-        user = stack.user_frame(sys._getframe(2))
-        line = (
-            SourceLine(user.f_code.co_filename, user.f_lineno, user.f_code.co_name)
-            if user is not None
-            else None
-        )
+        line = stack.running_line(sys._getframe(2))
         shape = tuple(tensor.shape.as_list())
         key = _Key(name, _dtype(tensor), shape, source, target, cause, line)
         self._counts[key] += 1
@@ -197,7 +194,7 @@ class CopyPatch:
 
     def __init__(
         self,
-        on_copy: Callable[[Literal["value", "read", "copy"], Any, str], None],
+        on_copy: Callable[[HandCause, Any, str], None],
         is_own: Callable[[], bool],
     ) -> None:
         self._on_copy = on_copy
@@ -241,7 +238,7 @@ class CopyPatch:
         self._originals.append((owner, name, owner.__dict__[name]))
         setattr(owner, name, replacement)
 
-    def _tell(self, cause: Literal["value", "read", "copy"], tensor: Any, target: str) -> None:
+    def _tell(self, cause: HandCause, tensor: Any, target: str) -> None:
         if "/device:GPU:" not in (target if cause == "value" else tensor.backing_device + target):
             return
         if not self._is_own():

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_tfdevice.capture import signatures, stack
-from pytest_tfdevice.capture.graphs import parse_device
+from pytest_tfdevice.capture.channels import RanOp
+from pytest_tfdevice.capture.graphs import parse_device, parse_request
+from pytest_tfdevice.capture.interception import FAILED_OP
 from pytest_tfdevice.model import (
     Device,
     DeviceScope,
-    DeviceSpec,
     HostContext,
     Placement,
     SourceLine,
@@ -46,35 +47,58 @@ class EagerOp:
     frames: tuple[stack.Frame, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RaisedOp:
+    """An eager op that raised: no callback tells of it, and its tensors aren't known."""
+
+    type: str
+    device: str
+    scope: str
+    source: SourceLine | None
+    frames: tuple[stack.Frame, ...]
+
+    @property
+    def request(self) -> DeviceScope | None:
+        """The ``tf.device`` that was in force."""
+        return request_of(self.scope, self.frames)
+
+
 class EagerLog:
     """Collects what op callbacks tell, folding repeated ops into one with a count."""
 
     def __init__(self) -> None:
         self.ops: dict[EagerKey, EagerOp] = {}
+        self.raised: dict[tuple[str, str], RaisedOp] = {}
 
-    def add(
-        self, op_type: str, inputs: Any, attrs: tuple[Any, ...], outputs: Any, scope: str
-    ) -> None:
-        """One op that ran; must be called from within its callback, for the stack."""
-        frame = sys._getframe(1)
-        user = stack.user_frame(frame)
-        tensors = [t for t in outputs or () if hasattr(t, "backing_device")]
-        given = [t for t in inputs or () if hasattr(t, "dtype")]
+    def add(self, op: RanOp) -> None:
+        """One op that ran; must be called from within its callback, for the stack.
+
+        An asynchronous op may turn out to have failed when its result is looked at.
+        """
+        try:
+            self._add(op, sys._getframe(1))
+        except Exception as error:
+            failed = FAILED_OP.search(str(error))
+            if failed is None:
+                raise
+            if failed["type"] == op.type:  # else it was not run: an earlier one had failed
+                self.add_raised(op.type, failed["device"], op.scope)
+
+    def _add(self, op: RanOp, frame: Any) -> None:
+        scope = op.scope
+        tensors = [t for t in op.outputs or () if hasattr(t, "backing_device")]
+        given = [t for t in op.inputs or () if hasattr(t, "dtype")]
         key = EagerKey(
-            type=op_type,
-            dtypes=signatures.call_dtypes(op_type, attrs),
+            type=op.type,
+            dtypes=signatures.call_dtypes(op.type, op.attrs),
             inputs=tuple(signatures.dtype_name(t.dtype) for t in given),
             outputs=tuple(signatures.dtype_name(t.dtype) for t in tensors),
             devices=tuple(t.device for t in tensors),
             backing=tuple(t.backing_device for t in tensors),
             handle_device=_handle_device(given),
             scope=scope,
-            source=(
-                SourceLine(user.f_code.co_filename, user.f_lineno, user.f_code.co_name)
-                if user is not None
-                else None
-            ),
-            in_py_function=_in_py_function(frame) if scope else False,
+            source=stack.running_line(frame),
+            in_py_function=op.in_py_function,
         )
         known = self.ops.get(key)
         if known is not None:
@@ -86,6 +110,15 @@ class EagerLog:
             tuple(_shape(t) for t in tensors),
             stack.live_frames(frame) if scope else (),
         )
+
+    def add_raised(self, op_type: str, device: str, scope: str) -> None:
+        """One op that raised; must be called from where that becomes an exception."""
+        frame = sys._getframe(1)
+        raised = RaisedOp(
+            op_type, device, scope, stack.running_line(frame),
+            stack.live_frames(frame) if scope else (),
+        )  # fmt: skip
+        self.raised.setdefault((op_type, device), raised)
 
     def placements(self, devices_of: dict[Any, set[str]]) -> Iterator[Placement]:
         """One placement for each distinct op.
@@ -109,7 +142,7 @@ def _placement(key: EagerKey, op: EagerOp, devices_of: dict[Any, set[str]]) -> P
         inputs=tuple(map(TensorInfo, key.inputs, op.input_shapes)),
         outputs=tuple(map(TensorInfo, key.outputs, op.output_shapes)),
         dtypes=key.dtypes,
-        request=_request(key.scope, op.frames),
+        request=request_of(key.scope, op.frames),
         source=key.source,
         colocated_with=(),
         host_context=context,
@@ -127,7 +160,11 @@ def _device(key: EagerKey, devices_of: dict[Any, set[str]]) -> Device | None:
     if key.handle_device:
         # An op on a resource runs where the resource is (placer.cc, colocation with handles).
         return parse_device(key.handle_device)
-    return None
+    # Of its kind there were several, on several devices: the one that was asked for, if any was.
+    asked = request_of(key.scope, ())
+    devices = [device for name in seen if (device := parse_device(name)) is not None]
+    fitting = [device for device in devices if asked is not None and asked.spec.matches(device)]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _pairs(key: EagerKey) -> Iterator[tuple[str, str]]:
@@ -138,19 +175,13 @@ def _on_host(device: str, backing: str) -> bool:
     return device != backing and "/device:CPU:" in backing
 
 
-def _request(scope: str, frames: tuple[stack.Frame, ...]) -> DeviceScope | None:
-    if not scope:
+def request_of(scope: str, frames: tuple[stack.Frame, ...]) -> DeviceScope | None:
+    """The ``tf.device`` scope that was in force where ``frames`` led to."""
+    spec = parse_request(scope)
+    if spec is None:
         return None
-    spec = DeviceSpec.parse(scope)
-    if spec.type is None:
-        return None
-    # A scope in force is written in full; job and task are not what the user asked for.
     source = stack.scope_opener(frames)
-    return DeviceScope(
-        DeviceSpec(type=spec.type, index=spec.index) if spec.job == "localhost" else spec,
-        source,
-        bool(source and stack.is_framework(source.file)),
-    )
+    return DeviceScope(spec, source, bool(source and stack.is_framework(source.file)))
 
 
 def _handle_device(inputs: list[Any]) -> str:
@@ -166,16 +197,3 @@ def _shape(tensor: Any) -> tuple[int | None, ...] | None:
         return None if shape.rank is None else tuple(shape.as_list())
     except (ValueError, AttributeError, NotImplementedError):  # variants have no shape of their own
         return None
-
-
-def _in_py_function(frame: Any) -> bool:
-    """True inside the Python function of a ``py_function``: TensorFlow calls it from script_ops."""
-    while frame is not None:
-        if frame.f_code.co_filename.endswith("script_ops.py") and frame.f_code.co_name in (
-            "__call__",
-            "_call",
-            "_internal_py_func",
-        ):
-            return True
-        frame = frame.f_back
-    return False

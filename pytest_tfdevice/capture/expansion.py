@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 _LOWERED = re.compile(r"/(cond|body|then|else|branch\d+|branches|\d+)/_\d+(?=/)")
@@ -26,11 +27,15 @@ _MAX_DEPTH = 24
 @dataclass(frozen=True)
 class Requested:
     """A node as it was written: its ``NodeDef``, the function that it is in, and the device that
-    it asks for, its own or else that of the call that leads to it."""
+    it asks for, its own or else that of the call that leads to it.
+
+    ``root`` is the function that was called, in which it is in turn; None for a graph's own nodes.
+    """
 
     node: Any
     function: str | None
     device: str
+    root: str | None
 
 
 def plain_name(name: str) -> str:
@@ -41,8 +46,8 @@ def plain_name(name: str) -> str:
 class Expansion:
     """The nodes of a graph or function, and of every function that it calls, by plain name.
 
-    ``lookup`` gives a ``FunctionDef`` by name.  A compiled function is one node, unless
-    ``into_compiled``: what it calls is then expanded as any other.
+    ``lookup`` gives a ``FunctionDef`` by name; ``prefix`` is put before every name.  A compiled
+    function is one node, unless ``into_compiled``: what it calls is then expanded as any other.
     """
 
     def __init__(
@@ -52,11 +57,18 @@ class Expansion:
         lookup: Callable[[str], Any],
         *,
         into_compiled: bool = False,
+        prefix: str = "",
     ) -> None:
         self._lookup = lookup
         self._into_compiled = into_compiled
         self._nodes: dict[str, Requested] = {}
-        self._add(nodes, "", function, "", 0)
+        self._prefix = plain_name(prefix)
+        self.add(nodes, function)
+
+    def add(self, nodes: Iterable[Any], function: str | None) -> None:
+        """Adds another graph's nodes; where names are the same, what is there stays."""
+        self._root = function
+        self._add(nodes, self._prefix, function, "", 0)
 
     def find(self, name: str) -> Requested | None:
         """The node that became ``name``; None for one that an optimiser made."""
@@ -79,7 +91,7 @@ class Expansion:
         for node in nodes:
             name = prefix + node.name
             device = node.device or inherited
-            self._nodes.setdefault(name, Requested(node, function, device))
+            self._nodes.setdefault(name, Requested(node, function, device, self._root))
             if depth < _MAX_DEPTH:
                 for branch, called in self._calls(node):
                     inner = f"{name}/{branch}/" if branch else f"{name}/"
@@ -121,8 +133,10 @@ def called_function(node: Any) -> str | None:
     return None
 
 
+@cache
 def readable(function: str) -> str:
     """``train_step`` for ``__inference_train_step_123``."""
     name = re.sub(r"^__(inference|forward|backward)_", "", function)
     name = re.sub(r"^_*(inference|forward|backward)_", "", name)
+    name = re.sub(r"(_\d+)+(?=_(rewritten|grad|const)\b|_grad_)", "", name)
     return re.sub(r"(_\d+)+$", "", name) or function

@@ -8,8 +8,9 @@ are not listed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from pytest_tfdevice.capture import expansion, funcgraphs, signatures, stack
@@ -18,6 +19,7 @@ from pytest_tfdevice.model import (
     DeviceError,
     DeviceScope,
     DeviceSpec,
+    HostContext,
     Origin,
     Placement,
     SourceLine,
@@ -37,20 +39,39 @@ def plain_type(op_type: str) -> str:
     return _MKL.sub("", op_type)
 
 
+FindOp = Callable[[str | None, Any], Any]
+"""From a node's function (None for the graph itself) and the node to its Python op, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The call that ran a graph: the ``tf.device`` in force then, the user's line, and whether
+    that was inside a ``py_function``."""
+
+    request: DeviceScope | None = None
+    source: SourceLine | None = None
+    host_context: HostContext | None = None
+
+
+_UNKNOWN = Called()
+
+
 @dataclass(frozen=True)
 class GraphReader:
     """Reads the nodes of one graph that ran.
 
     ``written`` are the nodes as they were written; ``find_op`` leads from a node's function and
-    name to its Python op, or None.  Lines and shapes cost time, so that they are read only for
-    nodes off ``target``, and shapes also where a verdict may rest on them.
+    name to its Python op, or None; ``calls`` tells of the calls that ran it, by function.  Lines
+    and shapes cost time, so that they are read only for nodes off ``target``, and shapes also where
+    a verdict may rest on them.
     """
 
     written: expansion.Expansion
-    find_op: Callable[[str | None, str], Any]
+    find_op: FindOp
     lookup: Callable[[str], Any]
     target: DeviceSpec
     origin: Origin
+    calls: Mapping[str | None, Called] = MappingProxyType({})
 
     def read(self, nodes: Iterable[Any]) -> Iterator[Placement]:
         """The placements of ``nodes`` as they ran, compiled units followed by what is in them."""
@@ -62,7 +83,7 @@ class GraphReader:
                 function = expansion.called_function(node) or node.op
                 yield from compiled_unit(
                     function, placement.device, self.lookup, self.find_op, name=node.name,
-                    request=placement.request, source=placement.source,
+                    called=Called(placement.request, placement.source, placement.host_context),
                 )  # fmt: skip
             else:
                 yield placement
@@ -70,6 +91,7 @@ class GraphReader:
     def placement(self, node: Any) -> Placement:
         """One node that ran."""
         written = self.written.find(node.name)
+        called = self._called(written)
         device = parse_device(node.device)
         op_type = node.op
         if _MKL.match(op_type):
@@ -78,7 +100,7 @@ class GraphReader:
         inputs, outputs = signatures.tensor_dtypes(op_type, described.attr)
         op = self._python_op(written)
         off_target = device is None or not self.target.matches(device)
-        request = self._request(written, op, off_target)
+        request = self._request(written, op, called, device) if off_target else _asked(written)
         return Placement(
             op=node.name,
             type=op_type,
@@ -88,40 +110,53 @@ class GraphReader:
             outputs=_outputs(outputs, node, op, off_target),
             dtypes=signatures.node_dtypes(op_type, described.attr),
             request=request,
-            source=stack.user_line(funcgraphs.op_frames(op)) if off_target and op else None,
+            source=self._source(op, called) if off_target else None,
             function=expansion.readable(written.function) if written and written.function else None,
             colocated_with=_colocated_with(written.node if written else node, inputs),
+            host_context=called.host_context,
         )
 
     def _python_op(self, written: expansion.Requested | None) -> Any:
-        return self.find_op(written.function, written.node.name) if written is not None else None
+        return self.find_op(written.function, written.node) if written is not None else None
+
+    def _called(self, written: expansion.Requested | None) -> Called:
+        """The call that led to a node; for one that an optimiser made, if there was but one."""
+        if written is not None:
+            return self.calls.get(written.root, _UNKNOWN)
+        return next(iter(self.calls.values())) if len(self.calls) == 1 else _UNKNOWN
+
+    def _source(self, op: Any, called: Called) -> SourceLine | None:
+        """Where the op was created; where nobody knows (a restored function), where it was run."""
+        return (stack.user_line(funcgraphs.op_frames(op)) if op else None) or called.source
 
     def _request(
-        self, written: expansion.Requested | None, op: Any, wants_source: bool
+        self, written: expansion.Requested | None, op: Any, called: Called, device: Device | None
     ) -> DeviceScope | None:
-        if written is None or not written.device:
-            return None
-        try:
-            spec = DeviceSpec.parse(written.device)
-        except DeviceError:
-            return None
-        if spec.type is None:
-            return None
-        source: SourceLine | None = None
-        if wants_source and op is not None:
-            source = stack.scope_opener(funcgraphs.op_frames(op))
-        return DeviceScope(spec, source, bool(source and stack.is_framework(source.file)))
+        """What an op off the target asked for, and where."""
+        asked = _asked(written)
+        if asked is not None:
+            return _with_opener(asked, funcgraphs.op_frames(op) if op is not None else ())
+        # A scope around the call is obeyed where the function itself asks for nothing; it is no
+        # promise for the ops that have no kernel there.
+        outer = called.request
+        obeyed = outer is not None and device is not None and outer.spec.matches(device)
+        return outer if obeyed else None
+
+
+def _asked(written: expansion.Requested | None) -> DeviceScope | None:
+    spec = parse_request(written.device) if written is not None else None
+    return DeviceScope(spec) if spec is not None else None
 
 
 def compiled_unit(
     function: str,
     device: Device | None,
     lookup: Callable[[str], Any],
-    find_op: Callable[[str | None, str], Any],
+    find_op: FindOp,
     *,
     name: str | None = None,
-    request: DeviceScope | None = None,
-    source: SourceLine | None = None,
+    called: Called = _UNKNOWN,
+    raised: bool = False,
 ) -> Iterator[Placement]:
     """A compiled function as one unit on one device, and then the ops in it.
 
@@ -141,11 +176,13 @@ def compiled_unit(
         device=device,
         kind="executed",
         origin="function",
-        request=request,
-        source=source,
+        request=called.request,
+        source=called.source,
         function=readable,
         unit=readable,
         contents=len(ops),
+        host_context=called.host_context,
+        raised=raised,
     )
     yield from ops
 
@@ -154,15 +191,15 @@ def _inside_unit(
     nodes: Iterable[tuple[str, expansion.Requested]],
     unit: str,
     device: Device | None,
-    find_op: Callable[[str | None, str], Any],
+    find_op: FindOp,
 ) -> Iterator[Placement]:
     for name, written in nodes:
         node = written.node
         if node.op in PSEUDO_TYPES:
             continue
-        request = _plain_request(written.device)
+        request = _asked(written)
         pinned = request is not None and device is not None and not request.spec.matches(device)
-        op = find_op(written.function, node.name) if pinned else None
+        op = find_op(written.function, node) if pinned else None
         frames = funcgraphs.op_frames(op) if op is not None else ()
         inputs, outputs = signatures.tensor_dtypes(node.op, node.attr)
         yield Placement(
@@ -180,14 +217,6 @@ def _inside_unit(
         )
 
 
-def _plain_request(device: str) -> DeviceScope | None:
-    try:
-        spec = DeviceSpec.parse(device)
-    except DeviceError:
-        return None
-    return DeviceScope(spec) if spec.type is not None else None
-
-
 def _with_opener(
     request: DeviceScope | None, frames: tuple[stack.Frame, ...]
 ) -> DeviceScope | None:
@@ -195,6 +224,20 @@ def _with_opener(
     if request is None or source is None:
         return request
     return DeviceScope(request.spec, source, stack.is_framework(source.file))
+
+
+def parse_request(device: str) -> DeviceSpec | None:
+    """What a node or a scope asks for; None where that is no particular kind of device.
+
+    TensorFlow completes a request to the full name of the process; that isn't what was asked for.
+    """
+    try:
+        spec = DeviceSpec.parse(device)
+    except DeviceError:
+        return None
+    if spec.type is None:
+        return None
+    return DeviceSpec(type=spec.type, index=spec.index) if spec.job == "localhost" else spec
 
 
 def parse_device(name: str) -> Device | None:

@@ -23,7 +23,7 @@ Stats = dict[Device, tuple[int, int]]
 
 
 class MemoryMeter:
-    """Measures from :meth:`start` to :meth:`stop`; meters may overlap."""
+    """Measures from :meth:`start` to :meth:`close`; meters may overlap."""
 
     def __init__(self) -> None:
         self._before: dict[Device, int] = {}
@@ -76,7 +76,7 @@ class MemoryMeter:
             for m in found
         )
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Ends the watch."""
         OPENINGS.unlisten(self._on_session)
         _OPEN.remove(self)

@@ -90,12 +90,13 @@ def _visible(pynvml: Any, environ: Mapping[str, str]) -> Iterator[Any]:
     visible = environ.get("CUDA_VISIBLE_DEVICES")
     names = [n.strip() for n in visible.split(",")] if visible else []
     by_number = names if names else [str(n) for n in range(count)]
-    if count > 1 and environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID" and _mixed(pynvml, count):
-        if not all(name.startswith("GPU-") for name in names) or not names:
-            raise NvmlUnknown(
-                "true GPU memory and utilisation are not known: GPUs of several models, which CUDA "
-                "orders otherwise than the driver; set CUDA_DEVICE_ORDER=PCI_BUS_ID"
-            )
+    by_uuid = bool(names) and all(name.startswith("GPU-") for name in names)
+    in_order = by_uuid or count < 2 or environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+    if not in_order and _mixed(pynvml, count):
+        raise NvmlUnknown(
+            "true GPU memory and utilisation are not known: GPUs of several models, which CUDA "
+            "orders otherwise than the driver; set CUDA_DEVICE_ORDER=PCI_BUS_ID"
+        )
     for name in by_number:
         if name.isdigit() and int(name) < count:
             yield pynvml.nvmlDeviceGetHandleByIndex(int(name))

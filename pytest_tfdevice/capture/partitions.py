@@ -132,11 +132,10 @@ class Partitions:
 def transfers(
     partitions: Iterable[Any],
     function: str | None,
-    runs: int,
     static_shape: Callable[[str, int], Shape],
     argument_shape: Callable[[Any], Shape],
 ) -> list[Transfer]:
-    """What crosses between the partitions of a graph that ran ``runs`` times.
+    """What crosses between the partitions of a graph, in one run.
 
     Args:
         function: readable name of the function, or "Session.run".
@@ -161,8 +160,6 @@ def transfers(
             consumers=tuple(dict.fromkeys(c.consumers)),
             function=function,
             in_loop=c.in_loop,
-            count=runs,
-            runs=runs,
         )
         for c in crossings
     ]
@@ -282,7 +279,7 @@ def _users(nodes: list[Any], names: set[str]) -> dict[str, tuple[Any, ...]]:
 
 
 def _loop_depths(nodes: list[Any]) -> dict[str, int]:
-    """An ``Enter`` leads into a loop, an ``Exit`` out of it; all else stays where its inputs are."""
+    """An ``Enter`` leads into a loop, an ``Exit`` out of it; all else is where its inputs are."""
     users: dict[str, list[Any]] = {}
     for node in nodes:
         for name in node.input:

@@ -7,12 +7,13 @@ sentence and never with a wrong answer.  Each docstring names the versions it wa
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 
@@ -96,6 +97,22 @@ def reinitialize_physical_devices() -> None:
     except AttributeError as error:
         raise MissingPrivate("Context.reinitialize_physical_devices", purpose) from error
     again()
+
+
+def hide_pluggable_gpus() -> None:
+    """Has TensorFlow's Python side take a GPU for one that isn't from a plugin.
+
+    Keras 2 switches ``jit_compile`` off where there is a pluggable device; with an NVIDIA GPU it
+    doesn't.  Only Python asks (the context for its list, ``DeviceSpec`` for its types), seen on
+    2.12 to 2.21.
+    """
+    path, name = "tensorflow.python.pywrap_tfe", "TF_ListPluggablePhysicalDevices"
+    original = _lookup(path, name, "to have a simulated GPU taken for a real one")
+
+    def without_gpus() -> list[bytes]:
+        return [device for device in original() if b":GPU:" not in device]
+
+    setattr(importlib.import_module(path), name, without_gpus)
 
 
 # --- the eager context -----------------------------------------------------------------------
@@ -226,6 +243,7 @@ def set_c_logging(context: Any, enabled: bool) -> None:
 # --- watching --------------------------------------------------------------------------------
 
 _EAGER = "tensorflow.python.eager.context"
+_OPS = "tensorflow.python.framework.ops"
 
 
 def check_context() -> None:
@@ -249,6 +267,23 @@ def eager_mode() -> Any:
     return _lookup(_EAGER, "eager_mode", "to run an op of its own")()
 
 
+@contextlib.contextmanager
+def own_executor(context: Any) -> Iterator[None]:
+    """Runs what is inside apart from the user's asynchronous ops, once those are done.
+
+    An error of theirs stays, to be raised where it would have been.  Seen on 2.12 to 2.21.
+    """
+    purpose = "to run an op of its own"
+    new_executor = _lookup("tensorflow.python.eager.executor", "new_executor", purpose)
+    if not _attribute(context, "executor.is_async", purpose, "Context")():
+        yield
+        return
+    with contextlib.suppress(Exception):  # the user's
+        context.executor.wait()
+    with _lookup(_EAGER, "executor_scope", purpose)(new_executor(False)):
+        yield
+
+
 def session_config() -> Any:
     """A copy of the ``ConfigProto`` that describes the eager context's devices."""
     _lookup(_EAGER, "Context.config", "to ask the placer")
@@ -258,8 +293,16 @@ def session_config() -> Any:
     return copy
 
 
-def use_callbacks(on: bool) -> None:
-    """Makes the eager executor call op callbacks, or not.
+def execute_with_callbacks() -> Callable[..., Any]:
+    """The eager executor that calls op callbacks.  Seen on 2.12 to 2.21."""
+    found: Callable[..., Any] = _lookup(
+        "tensorflow.python.eager.execute", "execute_with_callbacks", "to see eager ops"
+    )
+    return found
+
+
+def use_callbacks(executor: bool | Callable[..., Any]) -> None:
+    """Makes the eager executor call op callbacks, or not; or puts another in its place.
 
     ``op_callbacks.add_op_callback`` does the same, but only when called in eager mode, and its
     removal switches the callbacks of every other thread off (2.12 to 2.21).
@@ -267,14 +310,62 @@ def use_callbacks(on: bool) -> None:
     module = importlib.import_module("tensorflow.python.eager.execute")
     for name in ("execute", "quick_execute", "execute_with_callbacks"):
         _lookup("tensorflow.python.eager.execute", name, "to see eager ops")
-    module.__dict__["execute"] = module.execute_with_callbacks if on else module.quick_execute
+    if isinstance(executor, bool):
+        executor = module.execute_with_callbacks if executor else module.quick_execute
+    module.__dict__["execute"] = executor
 
 
 def executes_with_callbacks() -> bool:
     """True while the eager executor calls op callbacks."""
     module = importlib.import_module("tensorflow.python.eager.execute")
-    _lookup("tensorflow.python.eager.execute", "execute_with_callbacks", "to see eager ops")
-    return bool(module.execute is module.execute_with_callbacks)
+    _lookup("tensorflow.python.eager.execute", "quick_execute", "to see eager ops")
+    return bool(module.execute is not module.quick_execute)
+
+
+def py_function_registry() -> Any:
+    """The class whose instance the runtime calls for each ``py_function``.  Seen on 2.12 to 2.21.
+
+    The runtime calls it as ``registry(token, device, args)``.
+    """
+    purpose = "to see what runs in a py_function"
+    found = _lookup("tensorflow.python.ops.script_ops", "FuncRegistry", purpose)
+    _lookup("tensorflow.python.ops.script_ops", "FuncRegistry.__call__", purpose)
+    return found
+
+
+def op_errors() -> Any:
+    """The module whose ``raise_from_not_ok_status(error, name)`` raises for each eager op that
+    failed.  Seen on 2.12 to 2.21."""
+    purpose = "to see eager ops that raise"
+    _lookup(_OPS, "raise_from_not_ok_status", purpose)
+    return importlib.import_module(_OPS)
+
+
+def functions_of(graph: Any) -> tuple[Any, ...]:
+    """The Python functions that a ``tf.Graph`` calls; none for one that TensorFlow has dismantled.
+
+    Seen on 2.12 to 2.21.
+    """
+    return tuple(getattr(graph, "_functions", {}).values())
+
+
+def autograph_origin(file: str, line: int) -> tuple[str, int, str] | None:
+    """Where a line of a file that AutoGraph generated comes from.  Seen on 2.12 to 2.21.
+
+    TensorFlow translates such lines in the stacks of graph ops itself, but not in the threads of
+    a distribution strategy's replicas.
+    """
+    purpose = "to name source lines"
+    transpiler = _lookup("tensorflow.python.autograph.impl.api", "_TRANSPILER", purpose)
+    cached = _attribute(transpiler, "_cache._cache", purpose, "autograph's transpiler")
+    for factories in tuple(cached.values()):
+        for factory in tuple(factories.values()):
+            if getattr(factory.module, "__file__", None) != file:
+                continue
+            for place, origin in factory.source_map.items():
+                if place.lineno == line:
+                    return origin.loc.filename, origin.loc.lineno, origin.function_name or ""
+    return None
 
 
 def func_graph_class() -> Any:
@@ -331,10 +422,16 @@ def probe() -> list[str]:
         lambda: _attribute(eager_context(), "reinitialize_physical_devices", "to add", "Context"),
         c_library,
         check_context,
-        eager_mode,
+        lambda: _lookup(_EAGER, "eager_mode", "to run an op of its own"),
+        lambda: _lookup(_EAGER, "executor_scope", "to run an op of its own"),
+        lambda: _lookup("tensorflow.python.eager.executor", "new_executor", "to run an op"),
         lambda: _lookup(_EAGER, "Context.config", "to ask the placer"),
         executes_with_callbacks,
+        py_function_registry,
+        op_errors,
         func_graph_class,
+        lambda: _attribute(_lookup(_OPS, "Graph", "")(), "_functions", "to name lines", "Graph"),
+        lambda: _lookup("tensorflow.python.autograph.impl.api", "_TRANSPILER._cache", "to name"),
         lambda: op_def("MatMul"),
         session_class,
         session_buffers,

@@ -7,25 +7,32 @@ version, since turning a graph into a message costs more than many steps.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
-from pytest_tfdevice.capture import private
+from pytest_tfdevice.capture import placer, private, stack
+from pytest_tfdevice.model import SourceLine
 
 
 @dataclass(frozen=True)
 class SessionRun:
     """A run of a Session.
 
-    ``partitions`` is None where the same run was handed on before: ``key`` is then the same.
-    ``feeds`` are the shapes of what was fed, by tensor name.
+    ``partitions`` are the graphs that it executed, with the devices of their nodes; None where the
+    same run was handed on before.  ``graph_def`` is the Session's graph, ``source`` the user's line
+    that ran it, ``problem`` a sentence where what it ran could not be seen.  ``key`` is the same
+    for runs of the same; ``feeds`` are the shapes of what was fed, by tensor name.
     """
 
     session: Any
     partitions: tuple[Any, ...] | None
-    raised: bool = False
+    graph_def: Any = None
+    source: SourceLine | None = None
+    problem: str = ""
     key: Hashable = None
     feeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
@@ -49,6 +56,9 @@ class SessionPatch:
         self._seen: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
         self._tracing: weakref.WeakSet[Any] = weakref.WeakSet()
         self._originals: dict[tuple[Any, str], Any] = {}
+        self._graph_defs: weakref.WeakKeyDictionary[Any, tuple[int, Any]] = (
+            weakref.WeakKeyDictionary()
+        )
 
     def install(self) -> None:
         """Takes the class's methods over."""
@@ -96,8 +106,8 @@ class SessionPatch:
         targets: Any,
         metadata: Any,
     ) -> Any:
-        names = [sorted(_output_name(key) for key in feeds)]
-        names += [
+        names = [
+            sorted(_output_name(key) for key in feeds),
             [_output_name(fetch) for fetch in fetches],
             [_output_name(target) for target in targets],
         ]
@@ -115,11 +125,10 @@ class SessionPatch:
             )
             graphs = _partition_graphs(buffers, metadata if own is None else own)
             fed = {_output_name(name): tuple(value.shape) for name, value in feeds.items()}
-            self._on_run(SessionRun(session, graphs, key=key, feeds=fed))
+            self._told(session, graphs, key, fed)
             return result
         except Exception:
-            self._seen[session].clear()
-            self._on_run(SessionRun(session, (), raised=True))
+            self._raised(session, names[1] + names[2], names[0])
             raise
         finally:
             buffers.TF_DeleteBuffer(asked)
@@ -131,7 +140,40 @@ class SessionPatch:
             "Session.partial_run was called; TensorFlow gives no placements for partial runs, so "
             "what they ran was not seen. Use Session.run in this test"
         )
+        self._on_run(SessionRun(session, None))
         return original(session, *args)
+
+    def _told(
+        self,
+        session: Any,
+        partitions: tuple[Any, ...],
+        key: Hashable = None,
+        feeds: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+    ) -> None:
+        graph_def = self._graph_def(session.graph)
+        self._on_run(SessionRun(session, partitions, graph_def, _user_line(), key=key, feeds=feeds))
+
+    def _raised(self, session: Any, wanted: list[str], fed: list[str]) -> None:
+        """TensorFlow gives no graphs of a run that raised: its placer is asked instead."""
+        graph_def = self._graph_def(session.graph)
+        wanted, fed = ([name.split(":")[0] for name in names] for names in (wanted, fed))
+        try:
+            if session._target:
+                raise placer.CannotPlace("it ran on another TensorFlow server")
+            nodes = placer.place_graph(graph_def, wanted, fed)
+        except placer.CannotPlace as error:
+            problem = f"a Session run raised an error, and what it ran can't be told: {error}"
+            self._on_run(SessionRun(session, None, problem=problem))
+        else:
+            partition = type(graph_def)(node=nodes)
+            self._told(session, (partition,))
+
+    def _graph_def(self, graph: Any) -> Any:
+        known = self._graph_defs.get(graph)
+        if known is None or known[0] != graph.version:
+            known = (graph.version, graph.as_graph_def())
+            self._graph_defs[graph] = known
+        return known[1]
 
     def _make_callable(self, original: Any, session: Any, callable_options: Any) -> Any:
         asked = type(callable_options)()
@@ -161,8 +203,12 @@ class SessionPatch:
             # A message with nothing in it counts as False, and is then not filled.
             metadata = tf.compat.v1.RunMetadata()
         result = original(made, *args, run_metadata=_Truthy(metadata), **kwargs)
-        self._on_run(SessionRun(session, tuple(metadata.partition_graphs), key=key))
+        self._told(session, tuple(metadata.partition_graphs), key)
         return result
+
+
+def _user_line() -> SourceLine | None:
+    return stack.running_line(sys._getframe(1))
 
 
 class _Truthy:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from types import FrameType
 
+from pytest_tfdevice.capture import private
 from pytest_tfdevice.model import SourceLine
 
 Frame = tuple[str, int, str]
@@ -66,17 +67,29 @@ def live_frames(frame: FrameType | None, limit: int = 80) -> tuple[Frame, ...]:
     return tuple(found)
 
 
-def user_frame(frame: FrameType | None) -> FrameType | None:
-    """The innermost running frame of the user's own code."""
-    while frame is not None and _is_plumbing(frame.f_code.co_filename):
+def running_line(frame: FrameType | None) -> SourceLine | None:
+    """The line that the innermost running frame of the user's own code stands at."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not _is_plumbing(file):
+            found = _written((file, frame.f_lineno, frame.f_code.co_name))
+            if found[0] == file or not _is_plumbing(found[0]):
+                return SourceLine(*found)
         frame = frame.f_back
-    return frame
+    return None
+
+
+def _written(frame: Frame) -> Frame:
+    """Where a line was written: AutoGraph runs a copy of the user's code from a temporary file."""
+    if not os.path.basename(frame[0]).startswith("__autograph_generated_file"):
+        return frame
+    return private.autograph_origin(frame[0], frame[1]) or frame
 
 
 def user_line(frames: Iterable[Frame]) -> SourceLine | None:
     """The user's line in a stack: innermost outside installed packages, else innermost in one."""
     fallback: Frame | None = None
-    for frame in frames:
+    for frame in map(_written, frames):
         if _is_plumbing(frame[0]):
             continue
         if not _is_third_party(frame[0]):
@@ -87,7 +100,7 @@ def user_line(frames: Iterable[Frame]) -> SourceLine | None:
 
 def scope_opener(frames: Iterable[Frame]) -> SourceLine | None:
     """The line of the ``with tf.device(…)`` that was in force, or None where none is to be seen."""
-    for file, line, function in frames:
+    for file, line, function in map(_written, frames):
         if file.startswith(_OWN):
             continue
         opened = max(

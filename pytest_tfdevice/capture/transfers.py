@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pytest_tfdevice.capture import expansion, funcgraphs, partitions, sessions
@@ -15,23 +16,27 @@ SESSION = "Session.run"
 
 
 class TransferLog:
-    """Collects for one window; see ``partitions`` for graphs, ``copies`` for all else."""
+    """Collects for one window; see ``partitions`` for graphs, ``copies`` for all else.
+
+    Graphs are read when they first ran; how often they ran in all is known at the end.
+    """
 
     def __init__(self) -> None:
         self._copies = Copies()
-        self._runs: Counter[str] = Counter()
+        self._runs: Counter[Any] = Counter()
         self._arguments: dict[str, list[Shape]] = {}
-        self._session_runs: Counter[Any] = Counter()
+        self._in_graphs: list[tuple[Any, Transfer]] = []
 
     def on_op(self, op_type: str, inputs: Any, attrs: Any, outputs: Any) -> None:
-        """An eager op that ran."""
+        """An eager op that ran; must be called from within its callback, for the stack."""
         self._copies.on_op(op_type, inputs, attrs, outputs)
 
-    def on_call(self, function: str, inputs: Any, outputs: Any, *, compiled: bool) -> None:
-        """A function that was called."""
+    def on_call(self, function: str, inputs: Any, outputs: Any, definition: Any) -> None:
+        """A function that was called; ``definition`` is its ``FunctionDef``, if known."""
         self._runs[function] += 1
         if function not in self._arguments:
             self._arguments[function] = [_shape(tensor) for tensor in inputs or ()]
+        compiled = definition is not None and expansion.is_compiled(definition)
         self._copies.on_call(function, inputs, outputs, compiled=compiled)
 
     def on_copy(self, cause: Cause, tensor: Any, target: str) -> None:
@@ -39,69 +44,59 @@ class TransferLog:
         self._copies.on_copy(cause, tensor, target)
 
     def on_session_run(self, run: sessions.SessionRun) -> None:
-        """A run of a Session, also one that was seen before."""
-        self._session_runs[id(run.session), run.key] += 1
+        """A run of a Session; its graphs are read the first time."""
+        key = (id(run.session), run.key)
+        self._runs[key] += 1
+        if not run.partitions:
+            return
+        graph = run.session.graph
 
-    def eager(self) -> Iterator[Transfer]:
-        """What crossed outside of graphs."""
-        return self._copies.transfers(self._runs, expansion.readable)
+        def static_shape(name: str, output: int) -> Shape:
+            return _output_shape(funcgraphs.find_op(graph, name), output)
+
+        def argument_shape(node: Any) -> Shape:
+            return run.feeds.get(partitions.feed_name(node) or "")
+
+        found = partitions.transfers(run.partitions, SESSION, static_shape, argument_shape)
+        self._in_graphs += [(key, transfer) for transfer in found]
 
     def of_function(
         self,
-        graphs: tuple[Any, ...],
+        graphs: Sequence[Any],
         called: str | None,
         written: expansion.Expansion,
-        find_op: Callable[[str | None, str], Any],
-    ) -> list[Transfer]:
+        find_op: Callable[[str | None, Any], Any],
+    ) -> None:
         """What crosses in a function's graph; ``called`` is None where its name isn't known."""
         given = self._arguments.get(called or "", [])
 
-        def argument(node: Any) -> Shape:
+        def static_shape(name: str, output: int) -> Shape:
+            found = written.find(name)
+            return _output_shape(find_op(found.function, found.node) if found else None, output)
+
+        def argument_shape(node: Any) -> Shape:
             index = node.attr["index"].i
             return given[index] if index < len(given) else None
 
-        return partitions.transfers(
-            graphs,
-            expansion.readable(called) if called else None,
-            max(self._runs[called], 1) if called else 1,
-            _static(written, find_op),
-            argument,
-        )
+        name = expansion.readable(called) if called else None
+        found = partitions.transfers(graphs, name, static_shape, argument_shape)
+        self._in_graphs += [(called, transfer) for transfer in found]
 
-    def of_session(
-        self,
-        run: sessions.SessionRun,
-        written: expansion.Expansion,
-        find_op: Callable[[str | None, str], Any],
-    ) -> list[Transfer]:
-        """What crosses in a Session's graph."""
-
-        def argument(node: Any) -> Shape:
-            return run.feeds.get(partitions.feed_name(node) or "")
-
-        return partitions.transfers(
-            run.partitions or (),
-            SESSION,
-            self._session_runs[id(run.session), run.key],
-            _static(written, find_op),
-            argument,
-        )
+    def found(self) -> Iterator[Transfer]:
+        """What crossed, outside of graphs first; exact duplicates folded."""
+        yield from self._copies.transfers(self._runs, expansion.readable)
+        for transfer, key in {transfer: key for key, transfer in self._in_graphs}.items():
+            runs = max(self._runs[key], 1)
+            yield dataclasses.replace(transfer, count=runs, runs=runs)
 
 
-def _static(
-    written: expansion.Expansion, find_op: Callable[[str | None, str], Any]
-) -> Callable[[str, int], Shape]:
-    def static_shape(name: str, output: int) -> Shape:
-        found = written.find(name)
-        op = find_op(found.function, found.node.name) if found is not None else None
-        shapes = funcgraphs.op_shapes(op) if op is not None else ()
-        return shapes[output] if output < len(shapes) else None
-
-    return static_shape
+def _output_shape(op: Any, output: int) -> Shape:
+    shapes = funcgraphs.op_shapes(op) if op is not None else ()
+    return shapes[output] if output < len(shapes) else None
 
 
 def _shape(tensor: Any) -> Shape:
     try:
         return tuple(tensor.shape.as_list())
-    except (AttributeError, ValueError):  # a variant or a handle of unknown shape
+    except (AttributeError, ValueError):  # a variant, or a handle of unknown shape
         return None

@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import sys
 import threading
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 from pytest_tfdevice.capture import (
-    dataset_bodies,
+    bodies,
     eager,
+    entries,
     expansion,
     funcgraphs,
     graphs,
-    private,
     sessions,
     signatures,
 )
-from pytest_tfdevice.capture.channels import CHANNELS, is_sentinel
+from pytest_tfdevice.capture.calls import CallLog, FunctionCall
+from pytest_tfdevice.capture.channels import CHANNELS, RanOp
+from pytest_tfdevice.capture.copies import HandCause
 from pytest_tfdevice.capture.memory import MemoryMeter
 from pytest_tfdevice.capture.transfers import TransferLog
 from pytest_tfdevice.devices import visible_devices
-from pytest_tfdevice.model import DeviceSpec, Placement, Record, TensorInfo
-from pytest_tfdevice.transfers import Transfer
+from pytest_tfdevice.model import DeviceSpec, Origin, Placement, Record, TensorInfo
 
 
-@dataclass(slots=True)
-class _FunctionGraph:
-    """A graph from graph collection, and the function that was called just before it came."""
+@dataclass(frozen=True, slots=True)
+class _EagerSeen:
+    """What graph collection tells of an eager op."""
 
-    written: Any
-    ran: Any
-    partitions: tuple[Any, ...] = ()
-    called: str | None = None
+    type: str
+    dtypes: tuple[tuple[str, str], ...]
+    device: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    followed: bool
 
 
 class Window:
@@ -43,24 +47,27 @@ class Window:
 
     ``target`` is the device that the ops are meant to be on: source lines are looked up for what
     is elsewhere.  A window that is never closed keeps the channels on.
+
+    A function's graph is read when the function has been called, while its Python side is sure to
+    be there, and then let go: what is kept grows with the number of different ops, not with the
+    size of graphs or the number of steps.
     """
 
     def __init__(self, target: DeviceSpec | None = None) -> None:
         self.thread = threading.get_ident()
         self._target = target if target is not None else DeviceSpec(type="GPU")
         self._eager = eager.EagerLog()
-        self._graphs: list[_FunctionGraph] = []
-        self._unclaimed = 0
-        self._calls: Counter[str] = Counter()
-        self._called: dict[str, tuple[str, str]] = {}
-        self._definitions: dict[str, Any] = {}
-        self._session_runs: list[sessions.SessionRun] = []
+        self._eager_seen: dict[_EagerSeen, None] = {}
+        self._calls = CallLog()
+        self._unclaimed: list[entries.FunctionGraph] = []
+        self._bodies: list[tuple[bodies.Body, dict[str, Any], Origin]] = []
+        self._placements: list[Placement] = []
+        self._sessions: dict[str, None] = {}
         self._others: list[eager.EagerLog] = []
         self._problems: dict[str, None] = {}
         self._notes: dict[str, None] = {}
-        self._meter = MemoryMeter()
         self._transfers = TransferLog()
-        self._crossed: list[Transfer] = []
+        self._meter = MemoryMeter()
 
     def open(self) -> None:
         """Begins to watch."""
@@ -74,14 +81,11 @@ class Window:
 
         With ``leftovers`` the GPU memory that is still held after a garbage collection, too.
         """
-        memory = self._meter.measure()
-        notes = self._meter.notes
-        record = self._close()
-        try:
+        with contextlib.closing(self._meter) as meter:
+            memory, notes = meter.measure(), meter.notes
+            record = self._close()
             if leftovers:
-                memory = self._meter.with_leftovers(memory)
-        finally:
-            self._meter.stop()
+                memory = meter.with_leftovers(memory)
         return dataclasses.replace(record, memory=memory, notes=(*notes, *record.notes))
 
     def _close(self) -> Record:
@@ -93,66 +97,159 @@ class Window:
                     other._others.append(self._eager)
                     self._others.append(other._eager)
             _OPEN.remove(self)
-        record = self._record()
-        self._session_runs.clear()  # they keep Sessions, and with them variables, alive
-        return record
+        return self._record()
 
     # ------------------------------------------------------- what the channels tell
-    def on_op(self, op_type: str, inputs: Any, attrs: Any, outputs: Any, scope: str) -> None:
-        if signatures.signature(op_type) is None:
-            self._on_call(op_type, inputs, outputs, scope)
-        else:
-            self._eager.add(op_type, inputs, attrs, outputs, scope)
-            self._transfers.on_op(op_type, inputs, attrs, outputs)
+    def on_op(self, op: RanOp) -> None:
+        if signatures.signature(op.type) is not None:
+            self._eager.add(op)
+            self._transfers.on_op(op.type, op.inputs, op.attrs, op.outputs)
+            return
+        self._transfers.on_call(op.type, op.inputs, op.outputs, self._calls.definition(op.type))
+        call = self._calls.add(op, sys._getframe(1))
+        if call is not None:
+            CHANNELS.collect()
+            self._claim(call)
+            self._unit(call)
 
-    def on_copy(self, cause: Literal["value", "read", "copy"], tensor: Any, target: str) -> None:
+    def on_op_raised(self, op_type: str, device: str, scope: str) -> None:
+        if signatures.signature(op_type) is not None:
+            self._eager.add_raised(op_type, device, scope)
+
+    def on_entry(self, entry: entries.Entry) -> None:
+        for op in entry.eager:
+            inputs, outputs = signatures.tensor_dtypes(op.type, op.node.attr)
+            dtypes = signatures.node_dtypes(op.type, op.node.attr)
+            seen = _EagerSeen(op.type, dtypes, op.node.device, inputs, outputs, op.followed)
+            self._eager_seen.setdefault(seen)
+            self._find_bodies(op.beside, self._calls.definition, "eager")
+        self._unclaimed += entry.functions
+
+    def on_copy(self, cause: HandCause, tensor: Any, target: str) -> None:
         self._transfers.on_copy(cause, tensor, target)
 
-    def _on_call(self, function: str, inputs: Any, outputs: Any, scope: str) -> None:
-        self._calls[expansion.readable(function)] += 1
-        definition = self._definition(function)
-        compiled = definition is not None and expansion.is_compiled(definition)
-        self._transfers.on_call(function, inputs, outputs, compiled=compiled)
-        if function in self._called:
-            return
-        device = next((t.device for t in outputs or () if hasattr(t, "device")), "")
-        self._called[function] = (device, scope)
-        CHANNELS.collect()
-        for graph in self._graphs[self._unclaimed :]:
-            graph.called = function
-        self._unclaimed = len(self._graphs)
-
-    def on_graphs(self, metadata: Any) -> None:
-        for graph in metadata.function_graphs:
-            self._graphs.append(
-                _FunctionGraph(
-                    graph.pre_optimization_graph,
-                    graph.post_optimization_graph,
-                    tuple(graph.partition_graphs),
-                )
-            )
-
     def on_session_run(self, run: sessions.SessionRun) -> None:
-        self._calls["Session.run"] += 1
-        if run.raised:
-            self._notes["a Session run raised an error; TensorFlow gives no placements for it"] = (
-                None
-            )
-        self._session_runs.append(run)
+        self._calls.counts["Session.run"] += 1
+        if run.problem:
+            self._problems[run.problem] = None
         self._transfers.on_session_run(run)
+        for part in run.partitions or ():
+            self._read_session(run, part)
 
     def on_problem(self, what: str) -> None:
         self._problems[what] = None
+
+    # ------------------------------------------------------------------- functions
+    def _claim(self, call: FunctionCall) -> None:
+        """Reads the graphs that the call instantiated."""
+        left = []
+        for graph in self._unclaimed:
+            owners = self._calls.owners(graph.written, call)
+            graph.claimed |= {part for part, owner in enumerate(owners) if owner is not None}
+            if None in owners:
+                left.append(graph)
+            else:
+                self._read_function(graph, owners)
+        self._unclaimed = left
+
+    def _read_function(
+        self, graph: entries.FunctionGraph, owners: list[FunctionCall | None]
+    ) -> None:
+        def lookup(name: str) -> Any:
+            return graph.library.get(name) or self._calls.definition(name)
+
+        written = expansion.Expansion((), None, lookup)
+        theirs = expansion.Expansion((), None, lookup)
+        calls: dict[str | None, graphs.Called] = {}
+        for part, (nodes, owner) in enumerate(zip(graph.written, owners, strict=True)):
+            if owner is not None:
+                written.add(nodes, owner.function)
+                calls[owner.function] = owner.called
+            elif part in graph.claimed:
+                theirs.add(nodes, None)
+            else:
+                written.add(nodes, None)
+        if len(theirs) and not len(written):
+            return
+        ran = [n for n in graph.ran if written.find(n.name) or not theirs.find(n.name)]
+        self._placements += self._reader(written, lookup, "function", calls).read(ran)
+        self._find_bodies(ran, lookup, "function")
+        called = next((owner.function for owner in owners if owner is not None), None)
+        self._transfers.of_function(graph.partitions, called, written, _find_function_op)
+
+    def _reader(
+        self,
+        written: expansion.Expansion,
+        lookup: Callable[[str], Any],
+        origin: Origin,
+        calls: Mapping[str | None, graphs.Called] = MappingProxyType({}),
+        find_op: graphs.FindOp | None = None,
+    ) -> graphs.GraphReader:
+        return graphs.GraphReader(
+            written, find_op or _find_function_op, lookup, self._target, origin, calls
+        )
+
+    def _unit(self, call: FunctionCall) -> None:
+        """Compiled functions that were called directly: no graph of them is ever collected."""
+        definition = self._calls.definition(call.function)
+        if definition is not None and expansion.is_compiled(definition):
+            self._placements += graphs.compiled_unit(
+                call.function,
+                graphs.parse_device(call.device or call.scope),
+                self._calls.definition,
+                _find_function_op,
+                called=call.called,
+                raised=call.raised,
+            )
+
+    # ------------------------------------------- functions that no graph tells of
+    def _find_bodies(self, nodes: Any, lookup: Callable[[str], Any], origin: Origin) -> None:
+        for body in bodies.find(nodes, lookup):
+            needed: dict[str, Any] = {}
+            bodies.definitions(body.function, lookup, needed)
+            if all(body != known for known, *_ in self._bodies):
+                self._bodies.append((body, needed, origin))
+
+    def _from_bodies(self) -> Iterator[Placement]:
+        for body, library, origin in self._bodies:
+            try:
+                placed = bodies.place(body, library.get)
+            except bodies.CannotPlace as error:
+                self._problems[str(error)] = None
+                continue
+            written = expansion.Expansion(
+                library[body.function].node_def, body.function, library.get, prefix=body.prefix
+            )
+            found: Origin = "session" if origin == "session" else "function"
+            yield from self._reader(written, library.get, found).read(placed)
+
+    # -------------------------------------------------------------------- sessions
+    def _read_session(self, run: sessions.SessionRun, part: Any) -> None:
+        graph = run.session.graph
+        library: dict[str, Any] = {f.signature.name: f for f in run.graph_def.library.function}
+
+        def find_op(function: str | None, node: Any) -> Any:
+            if function is None:
+                return funcgraphs.find_op(graph, node.name)
+            return _find_function_op(function, node)
+
+        written = expansion.Expansion(run.graph_def.node, None, library.get)
+        calls: dict[str | None, graphs.Called] = {None: graphs.Called(source=run.source)}
+        reader = self._reader(written, library.get, "session", calls, find_op)
+        self._placements += reader.read(part.node)
+        self._find_bodies(part.node, library.get, "session")
 
     # ------------------------------------------------------------------ the record
     def _record(self) -> Record:
         import tensorflow as tf
 
-        found = list(self._from_graphs())
+        for graph in self._unclaimed:
+            self._read_function(graph, self._calls.owners(graph.written))
+        self._unclaimed.clear()
         placements = list(self._eager.placements(self._devices_of()))
-        placements += self._units()
-        placements += found
-        placements += self._from_sessions()
+        placements += self._eager_untold()
+        placements += self._placements
+        placements += self._from_bodies()
         folded = _fold(placements)
         types = {p.type for p in folded if p.type}
         seen = {t: signatures.signature(t) for t in sorted(types)}
@@ -161,187 +258,59 @@ class Window:
             devices=visible_devices(),
             signatures=MappingProxyType({t: s for t, s in seen.items() if s is not None}),
             tensorflow=tf.__version__,
-            calls=MappingProxyType(dict(self._calls)),
+            calls=MappingProxyType(dict(self._calls.counts)),
             notes=tuple(self._notes),
             problems=tuple(self._problems),
-            transfers=(*self._transfers.eager(), *self._crossed),
+            transfers=tuple(self._transfers.found()),
         )
 
     def _devices_of(self) -> dict[Any, set[str]]:
         """Where graph collection saw each kind of eager op."""
         found: dict[Any, set[str]] = {}
-        for graph in self._graphs:
-            if _is_eager(graph.written):
-                for op_type, node in _eager_nodes(graph):
-                    key = (op_type, signatures.node_dtypes(op_type, node.attr))
-                    found.setdefault(key, set()).add(node.device)
+        for seen in self._eager_seen:
+            found.setdefault((seen.type, seen.dtypes), set()).add(seen.device)
         return found
 
-    def _from_graphs(self) -> list[Placement]:
-        found: list[Placement] = []
-        mine = {(k.type, k.dtypes) for log in (self._eager, *self._others) for k in log.ops}
-        for graph in self._graphs:
-            if _is_eager(graph.written):
-                found += self._unclaimed_eager(graph, mine)
-            else:
-                found += self._function(graph)
-        return found
-
-    def _unclaimed_eager(self, graph: _FunctionGraph, mine: set[Any]) -> list[Placement]:
+    def _eager_untold(self) -> Iterator[Placement]:
         """Eager ops that no callback told of: they raised, or ran in a thread without a window."""
-        raised = any(is_sentinel(node) for node in graph.ran.node)
-        found = []
-        for op_type, node in _eager_nodes(graph):
-            dtypes = signatures.node_dtypes(op_type, node.attr)
-            if (op_type, dtypes) in mine and not raised:
+        told = {(k.type, k.dtypes) for log in (self._eager, *self._others) for k in log.ops}
+        raised = dict(self._eager.raised)
+        for seen in self._eager_seen:
+            error = raised.pop((seen.type, seen.device), None) if seen.followed else None
+            if error is None and (seen.type, seen.dtypes) in told:
                 continue
-            inputs, outputs = signatures.tensor_dtypes(op_type, node.attr)
-            found.append(
-                Placement(
-                    op=op_type,
-                    type=op_type,
-                    device=graphs.parse_device(node.device),
-                    kind="executed",
-                    origin="eager",
-                    inputs=tuple(TensorInfo(d) for d in inputs),
-                    outputs=tuple(TensorInfo(d) for d in outputs),
-                    dtypes=dtypes,
-                    raised=raised,
-                )
+            yield Placement(
+                op=seen.type,
+                type=seen.type,
+                device=graphs.parse_device(seen.device),
+                kind="executed",
+                origin="eager",
+                inputs=tuple(TensorInfo(d) for d in seen.inputs),
+                outputs=tuple(TensorInfo(d) for d in seen.outputs),
+                dtypes=seen.dtypes,
+                request=error.request if error is not None else None,
+                source=error.source if error is not None else None,
+                raised=error is not None,
             )
-        return found
-
-    def _function(self, graph: _FunctionGraph) -> list[Placement]:
-        library = {f.signature.name: f for f in graph.written.library.function}
-
-        def lookup(name: str) -> Any:
-            return library.get(name) or self._definition(name)
-
-        name = self._name_of(graph)
-        reader = graphs.GraphReader(
-            written=expansion.Expansion(graph.written.node, name, lookup),
-            find_op=_find_function_op,
-            lookup=lookup,
-            target=self._target,
-            origin="function",
-        )
-        nodes = [node for node in graph.ran.node if not is_sentinel(node)]
-        found = list(reader.read(nodes))
-        self._crossed += self._transfers.of_function(
-            graph.partitions, name, reader.written, _find_function_op
-        )
-        for body in dataset_bodies.find(reader.written, graph.ran, lookup):
-            try:
-                inner = dataset_bodies.place(body, lookup)
-            except dataset_bodies.CannotPlace as error:
-                self._problems[str(error)] = None
-                continue
-            found += graphs.GraphReader(
-                written=expansion.Expansion(lookup(body.function).node_def, body.function, lookup),
-                find_op=_find_function_op,
-                lookup=lookup,
-                target=self._target,
-                origin="function",
-            ).read(inner.nodes)
-        return found
-
-    def _name_of(self, graph: _FunctionGraph) -> str | None:
-        """The function that a graph is the body of: the one called then, if its nodes agree."""
-        if graph.called is None:
-            return None
-        definition = self._definition(graph.called)
-        if definition is None:
-            return None
-        theirs = {node.name for node in definition.node_def}
-        ours = {n.name for n in graph.written.node if n.op not in graphs.PSEUDO_TYPES}
-        return graph.called if ours and ours <= theirs | {"NoOp"} else None
-
-    def _units(self) -> list[Placement]:
-        """Compiled functions that were called directly: no graph of them is ever collected."""
-        found: list[Placement] = []
-        for function, (device, scope) in self._called.items():
-            definition = self._definition(function)
-            if definition is not None and expansion.is_compiled(definition):
-                found += graphs.compiled_unit(
-                    function,
-                    graphs.parse_device(device or scope),
-                    self._definition,
-                    _find_function_op,
-                )
-        return found
-
-    def _definition(self, function: str) -> Any:
-        """A ``FunctionDef`` of the eager context, kept: a function may be gone by the end."""
-        if function not in self._definitions:
-            context = private.eager_context()
-            try:
-                found = (
-                    context.get_function_def(function)
-                    if private.context_is_initialized(context)
-                    else None
-                )
-            except Exception:  # errors_impl.NotFoundError: not, or no longer, registered
-                found = None
-            self._definitions[function] = found
-        return self._definitions[function]
-
-    def _from_sessions(self) -> list[Placement]:
-        found: list[Placement] = []
-        for run in self._session_runs:
-            if run.partitions:
-                found += self._from_session(run)
-        return found
-
-    def _from_session(self, run: sessions.SessionRun) -> list[Placement]:
-        graph = run.session.graph
-        graph_def = graph.as_graph_def(add_shapes=True)
-        library = {f.signature.name: f for f in graph_def.library.function}
-
-        def find_op(function: str | None, name: str) -> Any:
-            return funcgraphs.find_op(graph, name) if function is None else _find_function_op(
-                function, name
-            )  # fmt: skip
-
-        reader = graphs.GraphReader(
-            written=expansion.Expansion(graph_def.node, None, library.get),
-            find_op=find_op,
-            lookup=library.get,
-            target=self._target,
-            origin="session",
-        )
-        self._crossed += self._transfers.of_session(run, reader.written, find_op)
-        return [p for part in run.partitions or () for p in reader.read(part.node)]
+        for error in raised.values():  # instantiated before, so that no graph came of it
+            yield Placement(
+                op=error.type,
+                type=error.type,
+                device=graphs.parse_device(error.device),
+                kind="executed",
+                origin="eager",
+                request=error.request,
+                source=error.source,
+                raised=True,
+            )
 
 
 _OPEN: list[Window] = []
 
 
-def _find_function_op(function: str | None, name: str) -> Any:
-    if function is None:
-        return None
-    graph = funcgraphs.FUNC_GRAPHS.get(function)
-    return funcgraphs.find_op(graph, name) if graph is not None else None
-
-
-def _is_eager(written: Any) -> bool:
-    """True for the graph of eager ops: each node is named as its type, on a full device name."""
-    nodes = [n for n in written.node if n.op not in graphs.PSEUDO_TYPES]
-    return (
-        bool(nodes)
-        and all(
-            n.name.split("_pytest_")[0] == n.op and (n.device.startswith("/job:") or not n.device)
-            for n in nodes
-        )
-        and not any("_user_specified_name" in n.attr for n in written.node)
-    )
-
-
-def _eager_nodes(graph: _FunctionGraph) -> Iterator[tuple[str, Any]]:
-    """The ops of an eager graph, with the type that was asked for."""
-    for node in graph.ran.node:
-        if node.op in graphs.PSEUDO_TYPES or node.op == "_EagerConst" or is_sentinel(node):
-            continue
-        yield graphs.plain_type(node.op), node
+def _find_function_op(function: str | None, node: Any) -> Any:
+    graph = funcgraphs.FUNC_GRAPHS.get(function) if function is not None else None
+    return funcgraphs.find_op(graph, node.name, node.op) if graph is not None else None
 
 
 def _fold(placements: list[Placement]) -> tuple[Placement, ...]:

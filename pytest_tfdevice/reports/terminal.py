@@ -33,8 +33,8 @@ def write_summary(reporter: Reporter, results: Sequence[TestResult]) -> None:
 def conclusion(results: Sequence[TestResult]) -> str:
     """``2 of 5 tests left the device``; ``5 tests watched``."""
     outcomes = Counter(result.outcome for result in results)
-    judged = len(results) - outcomes["watched"]
-    if not judged:
+    judged = len(results) - outcomes["watched"] - outcomes["expected"]
+    if not judged and not outcomes["expected"]:
         return f"{count(len(results), 'test')} watched, none judged"
     lost = outcomes["failed"]
     blind = outcomes["error"]
@@ -44,6 +44,8 @@ def conclusion(results: Sequence[TestResult]) -> str:
         text = f"{count(kept, 'judged test')} kept to the device" if kept else "no test passed"
     if blind:
         text += f"; {count(blind, 'test')} could not be judged"
+    if outcomes["expected"]:
+        text += f"; {count(outcomes['expected'], 'test')} failed as expected (xfail)"
     if outcomes["watched"]:
         text += f"; {outcomes['watched']} more watched only"
     return text
@@ -61,10 +63,14 @@ def totals(results: Sequence[TestResult]) -> list[str]:
         frozenset({True}): "the GPU is simulated",
         frozenset({False}): "the GPU is real",
     }.get(frozenset(kinds), "no operation was on a GPU" if not kinds else "GPUs of both kinds")
-    return [
+    lines = [
         f"operations seen: {shown or 'none'}",
         f"TensorFlow {', '.join(versions)}; {kind}",
     ]
+    noted = sum(result.outcome == "passed" and result.notes > 0 for result in results)
+    if noted:
+        lines.append(f"{count(noted, 'test')} passed with a note: -rP shows it")
+    return lines
 
 
 def worst(results: Sequence[TestResult]) -> list[str]:
@@ -77,6 +83,8 @@ def worst(results: Sequence[TestResult]) -> list[str]:
         share = f"{percent(result.on_target / result.counting)}" if result.counting else "-"
         head = f"  {off:>5} off, {share:>6} on  " if result.counting else "    nothing to judge  "
         lines.append(head + cut(escape(result.nodeid), WIDTH - len(head), keep_end=True))
+        if off == 0:  # it failed for something else
+            lines.append(" " * len(head) + cut(escape(result.summary), WIDTH - len(head)))
     if len(bad) > MAX_TESTS:
         lines.append(f"  … and {count(len(bad) - MAX_TESTS, 'more test')}")
     return lines

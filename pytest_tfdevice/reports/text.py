@@ -35,6 +35,11 @@ def failure(verdict: Verdict, record: Record) -> str:
     return "\n".join([*_wrapped(verdict.summary, "", "  "), *details(verdict, record)])
 
 
+def remarks(verdict: Verdict) -> str:
+    """The conclusion and the notes, for a test that passed."""
+    return "\n".join([*_wrapped(verdict.summary, "", "  "), *_notes(verdict)])
+
+
 def details(verdict: Verdict, record: Record) -> list[str]:
     """All but the conclusion."""
     lines = [f"  judged by {escape(cut(verdict.rule.marker, 60))}; {environment(record)}"]
@@ -107,6 +112,8 @@ def _group(group: Group) -> list[str]:
         _created(o.placement) for o in group.offenders if o.placement.source is not None
     ):
         lines += _wrapped(f"line:  {source}", "    ", "           ")
+    if all(o.placement.source is None and o.placement.origin == "session" for o in group.offenders):
+        lines.append("    line:  not on record: ops of an imported graph (a frozen one) have none")
     for mend in _distinct((o.reason.mend for o in group.offenders), limit=1):
         lines += _wrapped(f"mend:  {mend}", "    ", "           ")
     return lines
@@ -160,11 +167,17 @@ def _also(verdict: Verdict) -> list[str]:
             f"{_some(p.type or p.op for p in verdict.in_name_only)}",
             "  ",
         )
+    lines += _notes(verdict)
+    return ["", *lines] if lines else []
+
+
+def _notes(verdict: Verdict) -> list[str]:
+    lines: list[str] = []
     for note in verdict.notes[:MAX_NOTES]:
         lines += _wrapped(f"note: {note}", "  ")
     if len(verdict.notes) > MAX_NOTES:
         lines.append(f"  … and {count(len(verdict.notes) - MAX_NOTES, 'more note')}")
-    return ["", *lines] if lines else []
+    return lines
 
 
 def _some(names: Iterable[str]) -> str:
@@ -189,8 +202,9 @@ def _device(placement: Placement) -> str:
 
 
 def _wrapped(text: str, indent: str, hanging: str | None = None) -> list[str]:
+    """Wrapped to the width, with files below the working directory named from there."""
     return textwrap.wrap(
-        escape(text),
+        escape(text.replace(os.path.join(os.getcwd(), ""), "")),
         WIDTH,
         initial_indent=indent,
         subsequent_indent=hanging if hanging is not None else indent + "  ",

@@ -112,9 +112,9 @@ def ensure_built(
     say: Progress = progress if progress is not None else _silent
     compiler = find_compiler()
     library = library_path(install, compiler)
-    cache.prepare(library.parent)
     if not force and (found := read_build(library)) is not None:
         return found
+    cache.prepare(library.parent)
     try:
         with cache.exclusive(
             library.with_suffix(".lock"),
@@ -171,6 +171,7 @@ def read_build(library: Path) -> Build | None:
         SimulatorError: other users may have written to it.
     """
     try:
+        cache.check_folder(library.parent)
         cache.check_library(library)
         facts = json.loads(library.with_suffix(".json").read_text())
         return Build(**{**facts, "library": library})

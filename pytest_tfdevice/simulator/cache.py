@@ -1,7 +1,7 @@
 """The folder that keeps compiled libraries.
 
-A library from here is loaded into the user's process, so only the user may be able to put one
-there: the folder is made with mode 0700, and it and the library must belong to the user.
+A library from here is loaded into the user's process, so only the user, or root, may be able to put
+one there: the folder is made with mode 0700, and it and the library must be the user's or root's.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ def cache_folder() -> Path:
 
 
 def prepare(folder: Path) -> None:
-    """Makes the folder where it isn't there, and checks that only its user may write to it.
+    """Makes the folder where it isn't there, and checks that this user, and only this user, may
+    write to it.
 
     Raises:
-        SimulatorError: it can't be made, isn't a folder, or others may have written to it.
+        SimulatorError: it can't be made or written to, isn't a folder, or others may have written
+            to it.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_folder(folder)
         status = folder.lstat()
-        if not stat.S_ISDIR(status.st_mode):
-            raise NotADirectoryError(f"{folder} is a link or no folder")
-        _check_owner(folder, status)
-        if status.st_mode & 0o077:
+        if status.st_mode & 0o077 and status.st_uid == os.geteuid():
             folder.chmod(0o700)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(f"no permission to write to {folder}")
@@ -64,6 +64,23 @@ def prepare(folder: Path) -> None:
             f"the folder for the compiled library can't be used: {error}. Set {CACHE_VARIABLE} to "
             "a folder that you may write to."
         ) from error
+
+
+def check_folder(folder: Path) -> None:
+    """Checks that what is in the folder may be trusted.  It may be one that can't be written to: a
+    container image can hold a library that root has built.
+
+    Raises:
+        SimulatorError: it isn't a folder, or others may have written to it.
+        OSError: it isn't there.
+    """
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        raise SimulatorError(
+            f"{folder} is a link or no folder. Remove it, or set {CACHE_VARIABLE} to a folder that "
+            "you may write to."
+        )
+    _check_owner(folder, status)
 
 
 def check_library(library: Path) -> None:
@@ -79,7 +96,7 @@ def check_library(library: Path) -> None:
 
 
 def _check_owner(path: Path, status: os.stat_result) -> None:
-    if status.st_uid != os.geteuid():
+    if status.st_uid not in (os.geteuid(), 0):
         raise SimulatorError(
             f"{path} belongs to another user (uid {status.st_uid}), so what is in it isn't to be "
             f"trusted. Remove it, or set {CACHE_VARIABLE} to a folder of your own."

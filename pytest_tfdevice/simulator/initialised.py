@@ -27,14 +27,15 @@ def who_imported_tensorflow() -> str:
 
 def modules_with_tensorflow() -> list[str]:
     """Modules (with their file) that have TensorFlow or a part of it as a global, oldest first."""
-    found = []
+    found: dict[str, str] = {}  # by file: the main module is often there under two names
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in _NOT_CULPRITS or not isinstance(module, ModuleType):
             continue
         if any(_is_tensorflow(value) for value in list(vars(module).values())):
             file = getattr(module, "__file__", None)
-            found.append(f"{name} ({file})" if file else name)
-    return found
+            if file:  # without one it was made by code, TensorFlow's own for the most part
+                found.setdefault(file, f"{name} ({file})")
+    return list(found.values())
 
 
 def _is_tensorflow(value: object) -> bool:

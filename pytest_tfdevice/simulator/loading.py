@@ -34,7 +34,7 @@ class LoadStats:
         added: kernels registered for the simulated GPUs.
         kept: GPU kernels that were left alone, because their code runs on the host as it is.
         unknown: kernels in the table of which this TensorFlow has no op or dtype.
-        skipped: kernels for NCCL.
+        skipped: kernels for NCCL, which has only its all-reduce here.
         seconds: how long it took, without importing TensorFlow and compiling.
     """
 
@@ -209,6 +209,7 @@ def _load(
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     begin = time.monotonic()
     stats = _call(library, table, count, size, check_real_gpus=not hide_real_gpu)
+    private.hide_pluggable_gpus()
     private.reinitialize_physical_devices()
     simulation = Simulation(
         count=count,

@@ -92,8 +92,8 @@ def compile_library(
     """
     command = [
         *compiler.command,
-        # -O1: with -O2 the build takes half as long again and kernels don't get faster, since the
-        # arithmetic is TensorFlow's own.  -w: TensorFlow's headers warn a lot.
+        # -O1: -O2 takes a quarter longer and gains little, as the arithmetic is TensorFlow's own.
+        # -w: TensorFlow's headers warn a lot.
         *("-O1", "-fPIC", "-shared", "-std=c++17", "-DNDEBUG", "-w"),
         *compile_flags,
         str(source),

@@ -20,7 +20,10 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+import pytest_tfdevice
+
+# Where the package that is tested lies: the source tree, or tox's site-packages.
+ROOT = Path(pytest_tfdevice.__file__).resolve().parents[1]
 
 PRELUDE = """
 import json, os, sys
@@ -90,3 +93,58 @@ def run(
         )
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return Facts(json.loads(answer.read_text()), done.stdout, done.stderr)
+
+
+class Told:
+    """What a program of ``programs/`` stored; one that it failed to find fails the test."""
+
+    def __init__(self, found: dict[str, Any]) -> None:
+        self.found = found
+
+    def __getitem__(self, name: str) -> Any:
+        value = self.found[name]
+        if isinstance(value, dict) and "raised in the program" in value:
+            pytest.fail(value["raised in the program"])
+        return value
+
+    def one(self, name: str, **wanted: Any) -> dict[str, Any]:
+        """The only op of the record ``name`` that is as ``wanted``."""
+        found = self.all(name, **wanted)
+        assert len(found) == 1, f"{len(found)} ops are {wanted} among {self._short(name)}"
+        return found[0]
+
+    def all(self, name: str, **wanted: Any) -> list[dict[str, Any]]:
+        """The ops of the record ``name`` that are as ``wanted``."""
+        told = self[name]["ops"]
+        return [op for op in told if all(op[key] == value for key, value in wanted.items())]
+
+    def _short(self, name: str) -> list[tuple[str, str, str]]:
+        return [(op["op"], op["type"], op["device"]) for op in self[name]["ops"]]
+
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+def run_program(
+    name: str, *arguments: str, env: Mapping[str, str] | None = None, seconds: int = 600
+) -> Told:
+    """Runs ``programs/NAME.py`` in a process of its own, in an empty folder."""
+    settings = dict(os.environ) | {"PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    settings.pop("CUDA_VISIBLE_DEVICES", None)
+    with tempfile.TemporaryDirectory() as folder:
+        answer = Path(folder) / "facts.json"
+        done = subprocess.run(
+            [sys.executable, str(PROGRAMS / f"{name}.py"), str(answer), *arguments],
+            env=settings | dict(env or {}),
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            check=False,
+        )
+        assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-8000:]}"
+        found = json.loads(answer.read_text())
+        if "not simulated" in found:
+            pytest.skip(found["not simulated"])
+        return Told(found)

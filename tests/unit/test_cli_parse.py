@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 import types
@@ -12,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
+import pytest_tfdevice
 from pytest_tfdevice import cli
 from pytest_tfdevice.cli import main
 
 LOGS = Path(__file__).parent.parent / "data" / "logs"
-ROOT = Path(__file__).parent.parent.parent
+# Where the package that is tested lies: the source tree, or tox's site-packages.
+ROOT = Path(pytest_tfdevice.__file__).resolve().parents[1]
 CASES = json.loads((LOGS / "index.json").read_text(encoding="utf-8"))["cases"]
 EAGER = str(LOGS / "030-directml-plugin-repl.txt")
 GPU0 = "/job:localhost/replica:0/task:0/device:GPU:0"
@@ -191,11 +194,13 @@ def test_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_full_disk_is_told() -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_full_disk_is_told(unbuffered: str) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
             [sys.executable, "-m", "pytest_tfdevice", "parse", EAGER],
             cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
             stdout=full,
             stderr=subprocess.PIPE,
             check=False,

@@ -14,9 +14,12 @@ from pathlib import Path
 
 import pytest
 
+import pytest_tfdevice
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX descriptors")
 
-ROOT = Path(__file__).resolve().parents[2]
+# Where the package that is tested lies: the source tree, or tox's site-packages.
+ROOT = Path(pytest_tfdevice.__file__).resolve().parents[1]
 
 PRELUDE = """
 import ctypes, os, sys

@@ -58,7 +58,9 @@ inline void SetMemoryTypes(const MemoryTypeVector& of_kernel, const MemoryTypeSl
 class DelegatingFactory : public kernel_factory::OpKernelFactory {
  public:
   OpKernel* Create(OpKernelConstruction* construction) override {
-    if (IsCudnnRnn(construction->def().op())) return new RnnKernel(construction);
+    const std::string& op = construction->def().op();
+    if (IsCudnnRnn(op)) return new RnnKernel(construction);
+    if (IsAllReduce(op)) return new AllReduceKernel(construction);
     NodeDef node = construction->def();
     // The label of a GPU kernel ("cudnn", "eigen"), which no CPU kernel has.
     node.mutable_attr()->erase("_kernel");

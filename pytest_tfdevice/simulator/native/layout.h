@@ -214,7 +214,7 @@ class ChannelsFirstKernel : public OpKernel {
     params.resource_manager = context->resource_manager();
     params.session_state = context->session_state();
     params.cancellation_manager = context->cancellation_manager();
-    // A span in some versions, a pointer to a vector in others (TF 2.10); both convert from this.
+    // A span in TF 2.12 and later, a pointer to the vector before; both convert from this.
     params.inputs = decltype(params.inputs)(values);
     params.input_alloc_attrs = decltype(params.input_alloc_attrs)(input_attributes);
     params.op_device_context = context->op_device_context();

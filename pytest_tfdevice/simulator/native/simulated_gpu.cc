@@ -30,7 +30,7 @@ struct Stats {
   int64_t added = 0;        // kernels registered for GPU
   int64_t kept = 0;         // left alone: their code runs on the host as it is
   int64_t unknown = 0;      // in the table, but no such op or dtype in this TensorFlow
-  int64_t skipped = 0;      // NCCL
+  int64_t skipped = 0;      // NCCL, but for its all-reduce
   int64_t cuda_build = 0;   // 1 on the CUDA-enabled wheel
   int64_t real_gpus = 0;    // that TensorFlow's own factory sees (asked for only where told to)
 };
@@ -50,7 +50,7 @@ void Register(const KernelDef& kernel, int priority, const char* class_name,
 }
 
 void RegisterDelegate(const KernelDef& kernel, int priority, Stats* stats) {
-  if (IsNcclOp(kernel.op())) {
+  if (IsNcclOp(kernel.op()) && !IsAllReduce(kernel.op())) {
     ++stats->skipped;
   } else if (!HasOp(kernel.op())) {
     ++stats->unknown;

@@ -1,0 +1,1 @@
+"""Its being here lets the tests, those in ``regression/`` too, import ``model``."""
