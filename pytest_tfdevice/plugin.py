@@ -17,6 +17,7 @@ from pytest_tfdevice.testwatch import USAGE_ERRORS, TestWatch, Watched
 
 __all__ = ["placement", "placement_session", "tf_devices"]
 
+EXHAUSTED = "GPU memory ran out (tfdevice)"
 SECTION = "where TensorFlow ran (tfdevice)"
 _WATCH = pytest.StashKey[TestWatch]()
 _WATCHED = pytest.StashKey[list[Watched]]()
@@ -95,6 +96,8 @@ def pytest_runtest_makereport(
         text = watched.report if report.failed else watched.notes
         if text and text not in str(report.longrepr):
             report.sections.append((SECTION, text))
+        if watched.exhausted:
+            report.sections.append((EXHAUSTED, watched.exhausted))
     return report
 
 
@@ -105,7 +108,7 @@ def pytest_terminal_summary(
     if results:
         from pytest_tfdevice.reports.terminal import write_summary
 
-        write_summary(terminalreporter, results)
+        write_summary(terminalreporter, results, config.stash[_WATCH].settings.top)
 
 
 class _Results:

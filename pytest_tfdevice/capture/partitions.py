@@ -189,6 +189,8 @@ def infer_shapes(
         node.name = plain[name]
         if node.op == "_Arg":
             _make_placeholder(node, argument_shape(nodes[name]))
+        elif _is(node, "Enter"):
+            _make_identity(node)
         node.device = ""
         for attr in ("_class", "_output_shapes"):
             node.attr.pop(attr, None)
@@ -253,6 +255,15 @@ def _renamed(name: str, names: Mapping[str, str]) -> str | None:
     if node not in names:
         return None
     return f"{'^' if name.startswith('^') else ''}{names[node]}{colon}{output}"
+
+
+def _make_identity(node: Any) -> None:
+    """What enters a loop has any shape to TensorFlow, since later iterations might change it."""
+    dtype = node.attr["T"].type
+    node.op = "Identity"
+    for attr in list(node.attr):
+        del node.attr[attr]
+    node.attr["T"].type = dtype
 
 
 def _ancestors(nodes: Mapping[str, Any], roots: set[str]) -> list[str]:
