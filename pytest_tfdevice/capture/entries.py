@@ -55,9 +55,13 @@ class FunctionGraph:
 
 @dataclass(slots=True)
 class Entry:
-    """What one entry holds; every window gets the same object."""
+    """What one entry holds; every window gets the same object.
+
+    ``partitions`` are those of eager ops, where an op's result goes to another memory.
+    """
 
     eager: list[EagerNode] = field(default_factory=list)
+    partitions: Sequence[Any] = ()
     functions: list[FunctionGraph] = field(default_factory=list)
     sentinel: bool = False
 
@@ -75,6 +79,8 @@ def read(graphs: Any) -> Entry:
     tail = len(ran) - sum(len(segment.nodes) for segment in behind)
     entry.eager += _eager(before, ran[:head], more=last + 1 < len(written) or first <= last)
     entry.eager += _eager(behind, ran[tail:], more=False)
+    if first > last and len(entry.eager) == 1:
+        entry.partitions = list(graphs.partition_graphs)
     if first <= last:
         entry.functions.append(
             FunctionGraph(

@@ -7,12 +7,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pytest_tfdevice.capture import expansion, funcgraphs, partitions, sessions
+from pytest_tfdevice.capture import entries, expansion, funcgraphs, partitions, sessions
 from pytest_tfdevice.capture.copies import Copies
 from pytest_tfdevice.capture.partitions import Shape
 from pytest_tfdevice.transfers import Cause, Transfer
 
 SESSION = "Session.run"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Eager:
+    """Stands for an eager op of a type, among functions and Session runs."""
+
+    type: str
 
 
 class TransferLog:
@@ -29,6 +36,7 @@ class TransferLog:
 
     def on_op(self, op_type: str, inputs: Any, attrs: Any, outputs: Any) -> None:
         """An eager op that ran; must be called from within its callback, for the stack."""
+        self._runs[_Eager(op_type)] += 1
         self._copies.on_op(op_type, inputs, attrs, outputs)
 
     def on_call(self, function: str, inputs: Any, outputs: Any, definition: Any) -> None:
@@ -60,6 +68,13 @@ class TransferLog:
         found = partitions.transfers(run.partitions, SESSION, static_shape, argument_shape)
         self._in_graphs += [(key, transfer) for transfer in found]
 
+    def of_eager(self, entry: entries.Entry) -> None:
+        """What crosses in the graph of an eager op: a result that is in the other memory."""
+        if entry.partitions:
+            key = _Eager(entry.eager[0].type)
+            found = partitions.transfers(entry.partitions, None, lambda *_: None, lambda _: None)
+            self._in_graphs += [(key, transfer) for transfer in found]
+
     def of_function(
         self,
         graphs: Sequence[Any],
@@ -85,9 +100,10 @@ class TransferLog:
     def found(self) -> Iterator[Transfer]:
         """What crossed, outside of graphs first; exact duplicates folded."""
         yield from self._copies.transfers(self._runs, expansion.readable)
-        for transfer, key in {transfer: key for key, transfer in self._in_graphs}.items():
+        for key, transfer in dict.fromkeys(self._in_graphs):
             runs = max(self._runs[key], 1)
-            yield dataclasses.replace(transfer, count=runs, runs=runs)
+            steps = 1 if isinstance(key, _Eager) else runs
+            yield dataclasses.replace(transfer, count=runs, runs=steps)
 
 
 def _output_shape(op: Any, output: int) -> Shape:

@@ -124,6 +124,7 @@ class Window:
             self._eager_seen.setdefault(seen)
             self._find_bodies(op.beside, self._calls.definition, "eager")
         self._unclaimed += entry.functions
+        self._transfers.of_eager(entry)
 
     def on_copy(self, cause: HandCause, tensor: Any, target: str) -> None:
         self._transfers.on_copy(cause, tensor, target)
