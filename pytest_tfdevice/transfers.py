@@ -100,12 +100,14 @@ class Transfer:
             f"{self.source} → {self.target}  {self.tensor}  {self.dtype}[{shape}], {size}"
             f"{_to(self)}"
         )
-        if self.in_loop:
-            text += ", in a loop: in each iteration"
         if self.per_step > 1:
             text += f", {self.per_step} times" + (" per step" if self.runs > 1 else "")
+        if self.function and not self.tensor.endswith(f" of {self.function}"):
+            text += f", in {self.function}"
         if self.runs > 1:
-            text += f", {self.runs} steps"
+            text += f" ({self.runs} runs)"
+        if self.in_loop:
+            text += ", in each iteration of a loop"
         return text
 
 

@@ -117,7 +117,7 @@ class _LoggingMixin:
     def __init__(
         self, target: str, graph: Any, config: Any, total_memory: Mapping[str, int]
     ) -> None:
-        with OPENINGS.noticed():
+        with OPENINGS.noticed() as openings:
             super().__init__(target, graph, config)  # type: ignore[call-arg]
         session: Any = self
         run_graph = session.graph
@@ -131,7 +131,10 @@ class _LoggingMixin:
         self.memory_fraction_asked: float | None = asked or None
         self.devices = tuple(_device_info(found) for found in session.list_devices())
         self._notes = fraction_notes(
-            self.memory_fraction_asked, self.memory_limit, total_memory, set_by=OPENINGS.set_by
+            self.memory_fraction_asked,
+            self.memory_limit,
+            total_memory,
+            set_by=OPENINGS.set_by(next(iter(openings), None)),
         )
 
     @property

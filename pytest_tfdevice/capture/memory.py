@@ -88,9 +88,13 @@ class MemoryMeter:
         """Memory fractions that were asked for while this was watched, and aren't in force."""
         totals = {i.device.short: i.memory for i in visible_devices() if i.memory is not None}
         found: dict[str, None] = {}
+        simulated = any(info.simulated for info in visible_devices())
+        unknown = nvml.why_unknown() if totals and not simulated else None
+        if unknown is not None:
+            found[unknown] = None
         for opening in self._openings:
             for note in fraction.fraction_notes(
-                opening.fraction, opening.limits, totals, set_by=OPENINGS.set_by
+                opening.fraction, opening.limits, totals, set_by=OPENINGS.set_by(opening)
             ):
                 found[f"{note} (Session opened at {opening.line})" if opening.line else note] = None
         return tuple(found)

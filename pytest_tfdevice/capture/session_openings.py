@@ -71,16 +71,15 @@ class SessionOpenings:
                 self._original = None
 
     @contextlib.contextmanager
-    def noticed(self) -> Iterator[None]:
-        """Notes the Sessions that are opened inside, though nobody else listens."""
-
-        def nobody(_: Opening) -> None: ...
-
-        self.listen(nobody)
+    def noticed(self) -> Iterator[list[Opening]]:
+        """The Sessions that are opened inside, once it has ended."""
+        found: list[Opening] = []
+        listener = found.append
+        self.listen(listener)
         try:
-            yield
+            yield found
         finally:
-            self.unlisten(nobody)
+            self.unlisten(listener)
 
     def _install(self) -> None:
         owner = private.session_class()
@@ -108,10 +107,9 @@ class SessionOpenings:
         for listener in listeners:
             listener(opening)
 
-    @property
-    def set_by(self) -> str:
-        """What initialised the process's GPUs, for a note on a fraction that isn't in force."""
-        if self.first is None:
+    def set_by(self, opening: Opening | None) -> str:
+        """What initialised the process's GPUs, for a note on what ``opening`` asked for in vain."""
+        if self.first is None or self.first is opening:
             return self._before or "an initialisation before anything was watched"
         asked = self.first.fraction
         what = "no fraction" if asked is None else f"{asked:g}"

@@ -67,9 +67,8 @@ def transfer_lines(transfers: Sequence[Transfer]) -> list[str]:
     """A line for each crossing, with the user's line where it is known."""
     lines: list[str] = []
     for transfer in transfers[:MAX_TRANSFERS]:
-        where = f" in {transfer.function}" if transfer.function else ""
         at = f", at {transfer.line}" if transfer.line else ""
-        lines += _wrap(f"{transfer}{where}{at}", "    ", "      ")
+        lines += _wrap(f"{transfer}{at}", "    ", "      ")
     if len(transfers) > MAX_TRANSFERS:
         lines.append(f"    … and {count(len(transfers) - MAX_TRANSFERS, 'more crossing')}")
     return lines
