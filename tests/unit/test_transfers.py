@@ -91,8 +91,9 @@ def test_the_report_names_each_crossing_the_largest_first() -> None:
         "3 tensors crossed between host and device in a step, 616 B; max_count is 1",
         "  judged by mark; TensorFlow 2.21.0",
         "    CPU:0 → GPU:0  x:0  float32[10, 10], 400 B, for block/MatMul, in step",
-        "    GPU:0 → CPU:0  block/y:0  float32[5, 10], 200 B, for host, in step (3 runs), in each",
-        "      iteration of a loop",
+        "    GPU:0 → CPU:0  block/y:0  float32[5, 10], 200 B, for host, in step (3 runs), in each "
+        "iteration",
+        "      of a loop",
         "    GPU:0 → CPU:0  result  float32[4], 16 B, read as a result (.numpy()), at t.py:7",
         "  not counted: 1 other crossing (scalars, other directions or other scopes)",
     ]
