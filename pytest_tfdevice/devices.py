@@ -24,7 +24,7 @@ from pytest_tfdevice.no_gpu import (
     gpu_total_memory,
     needed_libraries,
 )
-from pytest_tfdevice.simulator import loaded
+from pytest_tfdevice.simulator import SimulatorError, loaded
 from pytest_tfdevice.units import format_size
 
 WIDTH = 100
@@ -154,6 +154,9 @@ def find_devices(machine: Machine | None = None) -> DeviceReport:
     """Asks TensorFlow, which it imports, for its devices; nothing is initialised.
 
     TensorFlow keeps the list that it answers first: load the simulated GPU before.
+
+    Raises:
+        SimulatorError: a simulated GPU was to be loaded with TensorFlow, and can't be had.
     """
     machine = machine or Machine()
     visible = machine.environ.get("CUDA_VISIBLE_DEVICES")
@@ -163,6 +166,8 @@ def find_devices(machine: Machine | None = None) -> DeviceReport:
         import tensorflow as tf
 
         build = Build.from_info(tf.__version__, tf.sysconfig.get_build_info())
+    except SimulatorError:
+        raise
     except Exception as error:  # a broken installation raises whatever it likes
         text = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         causes = causes_of_no_gpu(None, machine, import_error=text.rstrip(": "))

@@ -86,12 +86,15 @@ class Explainer:
         self._by_name: dict[str, Placement] = {}
         self._calls: dict[str, DeviceScope] = {}
         self._handles: list[Placement] = []
+        self._group: dict[str, list[str]] = {}
         for placement in record.placements:
             self._by_name.setdefault(placement.op, placement)
             if placement.origin == "eager" and placement.request is not None:
                 self._calls.setdefault(placement.op, placement.request)
             if is_variable_handle(self._signature(placement)):
                 self._handles.append(placement)
+            for name in placement.colocated_with:
+                self._group.setdefault(name, []).append(placement.op)
 
     def reason(self, placement: Placement) -> Reason:
         """See :func:`explain`."""
@@ -136,6 +139,8 @@ class Explainer:
             return None
         if not scope.spec.matches(placement.device) or self._wants_target(scope.spec):
             return None
+        if self._copied(placement, scope):
+            return None
         if placement.is_unit:
             return None  # `_unit` names the request
         who = "TensorFlow's or Keras' own code" if scope.by_framework else "tf.device"
@@ -146,6 +151,19 @@ class Explainer:
             f'allow="{_key(placement)}" if it may stay: the code that asked is not the test\'s own'
             if scope.by_framework
             else f"take it out of that tf.device{at}, or ask for {self.target} there",
+        )
+
+    def _copied(self, placement: Placement, scope: DeviceScope) -> bool:
+        """True where ``colocate_with`` wrote another op's request on this one, too."""
+        if scope.source is not None:
+            return False
+        tied = (self._by_name.get(name) for name in placement.colocated_with)
+        return any(
+            partner is not None
+            and partner.request is not None
+            and partner.request.spec == scope.spec
+            and placement.op not in partner.colocated_with
+            for partner in tied
         )
 
     def _absent(self, placement: Placement) -> Reason | None:
@@ -253,12 +271,15 @@ class Explainer:
     def _colocated(
         self, placement: Placement, own_reason: Callable[[Placement], Reason | None]
     ) -> Reason | None:
-        """The nearest op of the colocation group that has such a reason, and the way to it."""
+        """The nearest op of the colocation group that has such a reason, and the way to it.
+
+        A group is tied together both ways: an update without a kernel takes its variable along.
+        """
         paths: dict[str, tuple[Placement, ...]] = {placement.op: ()}
         queue = deque([placement])
         while queue:
             member = queue.popleft()
-            for name in member.colocated_with:
+            for name in (*member.colocated_with, *self._group.get(member.op, ())):
                 partner = self._by_name.get(name)
                 if name in paths or partner is None or partner.device != placement.device:
                     continue

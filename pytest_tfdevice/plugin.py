@@ -67,7 +67,11 @@ def pytest_testnodedown(node: Any) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     reason = item.config.stash[_WATCH].skip_reason(item)
-    if reason is not None:
+    if reason is None:
+        return
+    # As a marker, so that pytest shows the test's place and not this one's.
+    item.add_marker(pytest.mark.skip(reason=reason), append=False)
+    if not item.config.pluginmanager.has_plugin("skipping"):
         pytest.skip(reason)
 
 
@@ -119,5 +123,6 @@ class _Results:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         data = getattr(report, "tfdevice", None)
-        if data is not None:
+        # pytest-rerunfailures reports each try; the last one is the test's.
+        if data is not None and str(report.outcome) != "rerun":
             self._results.append(TestResult.from_json(data))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -88,21 +89,45 @@ class TestWatch:
         """What TensorFlow has; imports TensorFlow, where there is one."""
         from pytest_tfdevice.devices import find_devices
 
-        return find_devices()
+        found = find_devices()
+        for remark in found.remarks:
+            warnings.warn(pytest.PytestWarning(f"tfdevice: {remark}"), stacklevel=2)
+        return found
+
+    @cached_property
+    def _lost(self) -> str:
+        """Why the simulated GPU that was asked for can't be had; empty where it can."""
+        from pytest_tfdevice.simulator import SimulatorError
+
+        try:
+            self.devices  # noqa: B018
+        except SimulatorError as error:
+            return f"--tfdevice-simulate {self.settings.simulate}: {error}"
+        return ""
 
     def skip_reason(self, item: pytest.Item) -> str | None:
-        """Why a marked test can't run here; None where it can."""
+        """Why a marked test can't run here; None where it can.
+
+        A test that can't run because the simulated GPU fails to load fails, and isn't skipped: the
+        run was promised that GPU.
+        """
         needs = self.plan(item)
         if not needs.marked:
             return None
+        if self._lost:
+            pytest.fail(self._lost, pytrace=False)
         if self.devices.build is None:
             return f"{self.devices.cause}"
         requirement = needs.requirement
         if requirement is None:
             return None
-        return self.devices.skip_reason(
+        reason = self.devices.skip_reason(
             requirement.count, requirement.memory, requirement.compute_capability
         )
+        if reason is not None and not self.devices.count and sys.platform == "linux":
+            count = f"--tfdevice-simulate {requirement.count}"
+            reason += f" ({count} runs it on simulated ones)"
+        return reason
 
     @contextlib.contextmanager
     def watching(self, item: pytest.Item) -> Iterator[list[Watched]]:

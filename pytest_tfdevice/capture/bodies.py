@@ -58,7 +58,7 @@ def find(nodes: Iterable[Any], lookup: Callable[[str], Any]) -> Iterator[Body]:
         if node.op in _CALLS:
             if expansion.is_compiled(node) or expansion.is_compiled(definition):
                 continue
-            carried = [_copy(by_name.get(name)) for name in inputs[:arguments]]
+            carried = [copied(by_name.get(name)) for name in inputs[:arguments]]
             carried += [None] * (arguments - len(carried))
             yield Body(node.name, function, tuple(carried), node.device, f"{node.name}/")
             continue
@@ -67,7 +67,7 @@ def find(nodes: Iterable[Any], lookup: Callable[[str], Any]) -> Iterator[Body]:
         carried = [None] * arguments
         for offset in range(1, len(node.attr["Targuments"].list.type) + 1):
             source = inputs[-offset] if offset <= len(inputs) else ""
-            carried[-offset] = _copy(by_name.get(source))
+            carried[-offset] = copied(by_name.get(source))
         yield Body(node.name, function, tuple(carried))
 
 
@@ -87,7 +87,7 @@ def definitions(function: str, lookup: Callable[[str], Any], found: dict[str, An
     definition = lookup(function)
     if definition is None or function in found:
         return
-    found[function] = _copy(definition)
+    found[function] = copied(definition)
     for node in definition.node_def:
         for _, called in expansion.called_functions(node):
             definitions(called, lookup, found)
@@ -117,7 +117,7 @@ def _source(tensor: str) -> str:
     return tensor.split(":")[0]
 
 
-def _copy(message: Any) -> Any:
+def copied(message: Any) -> Any:
     """A message of its own: a part of a graph would keep all of the graph in memory."""
     if message is None:
         return None

@@ -77,26 +77,45 @@ class Channels:
 
     # ------------------------------------------------------------------ windows
     def open(self, sink: Sink) -> None:
-        """Begins to feed ``sink``; functions that ran before will be seen again."""
+        """Begins to feed ``sink``; functions that ran before will be seen again.
+
+        Raises:
+            MissingPrivate: this TensorFlow lacks a name that is needed; nothing has been changed.
+        """
         with self._lock:
-            context = private.eager_context()
-            if context is not self._context:
-                self._leave_context()
-                self._enter_context(context)
-            if not self._sinks:
-                self._sessions = sessions.SessionPatch(
-                    self._session_run, self._problem, self._is_silent
-                )
-                self._sessions.install()
-                self._intercepted.install()
-                self._copies.install()
-            elif self._sessions is not None:
-                self._sessions.forget()
-            if self._collecting:
-                self._flush()
-                context.clear_kernel_cache()
+            try:
+                self._open(private.eager_context())
+            except BaseException:
+                if not self._sinks:
+                    self._switch_off()
+                raise
             self._sinks.append(sink)
             self._intercepted.watch_thread()
+
+    def _open(self, context: Any) -> None:
+        if context is not self._context:
+            self._leave_context()
+            self._enter_context(context)
+        if not self._sinks:
+            self._sessions = sessions.SessionPatch(
+                self._session_run, self._problem, self._is_silent
+            )
+            self._sessions.install()
+            self._intercepted.install()
+            self._copies.install()
+        elif self._sessions is not None:
+            self._sessions.forget()
+        if self._collecting:
+            self._flush()
+            context.clear_kernel_cache()
+
+    def _switch_off(self) -> None:
+        self._copies.remove()
+        self._intercepted.remove()
+        self._leave_context()
+        if self._sessions is not None:
+            self._sessions.remove()
+        self._sessions = None
 
     def close(self, sink: Sink) -> None:
         """Feeds ``sink`` what is left, and takes it off.  Tells it where a channel was cut."""
@@ -108,12 +127,7 @@ class Channels:
             finally:
                 self._sinks.remove(sink)
                 if not self._sinks:
-                    self._copies.remove()
-                    self._intercepted.remove()
-                    self._leave_context()
-                    if self._sessions is not None:
-                        self._sessions.remove()
-                    self._sessions = None
+                    self._switch_off()
 
     def _check_alive(self, sink: Sink) -> None:
         context = private.eager_context()

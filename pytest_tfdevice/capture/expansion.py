@@ -71,8 +71,31 @@ class Expansion:
         self._add(nodes, self._prefix, function, "", 0)
 
     def find(self, name: str) -> Requested | None:
-        """The node that became ``name``; None for one that an optimiser made."""
-        return self._nodes.get(plain_name(name))
+        """The node that became ``name``; None for one that an optimiser made of nothing."""
+        found = self._named(name)
+        return found[1] if found is not None else None
+
+    def _named(self, name: str) -> tuple[str, Requested] | None:
+        """The same with the name that the node had: optimisers change it."""
+        for before in _names_before(plain_name(name)):
+            if before in self._nodes:
+                return before, self._nodes[before]
+        return None
+
+    def fused(self, name: str, count: int) -> tuple[tuple[str, Requested], ...]:
+        """The up to ``count`` nodes that were fused to ``name``, first to last.
+
+        A fused node has the last one's name; each took the one before as its first input.
+        """
+        found: list[tuple[str, Requested]] = []
+        current = self._named(name)
+        while current is not None and len(found) < count:
+            found.append(current)
+            full, written = current
+            data = [i for i in written.node.input if not i.startswith("^")]
+            before = full[: -len(written.node.name)] + data[0].split(":")[0] if data else ""
+            current = (before, self._nodes[before]) if before in self._nodes else None
+        return tuple(reversed(found))
 
     def __iter__(self) -> Iterator[tuple[str, Requested]]:
         return iter(self._nodes.items())
@@ -106,6 +129,35 @@ class Expansion:
                 self._into_compiled or not (is_compiled(node) or is_compiled(called))
             ):
                 yield branch, called
+
+
+def fused_count(node: Any) -> int:
+    """How many nodes an optimiser made into this one: 3 for a MatMul with BiasAdd and Relu."""
+    if "fused_ops" in node.attr:
+        return 1 + len(node.attr["fused_ops"].list.s)
+    if node.op == "_UnaryOpsComposition":
+        return len(node.attr["op_names"].list.s)
+    return 1
+
+
+_COMPOSITION = "/unary_ops_composition"
+_REWRITTEN = re.compile(r"^(.*/|)ArithmeticOptimizer/([^/]+)$")
+
+
+def _names_before(name: str) -> Iterator[str]:
+    """The name, and what it may have been before Grappler renamed the node (2.12 to 2.21).
+
+    ``arithmetic_optimizer.cc`` names a node ``scope/ArithmeticOptimizer/What_it_did_name``.
+    """
+    yield name
+    if name.endswith(_COMPOSITION):
+        yield name[: -len(_COMPOSITION)]
+    rewritten = _REWRITTEN.match(name)
+    if rewritten is not None:
+        scope, rest = rewritten.groups()
+        while "_" in rest:
+            rest = rest.partition("_")[2]
+            yield scope + rest
 
 
 def called_functions(node: Any) -> Iterator[tuple[str, str]]:

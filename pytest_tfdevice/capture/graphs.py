@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_tfdevice.capture import expansion, funcgraphs, signatures, stack
@@ -31,11 +30,14 @@ PSEUDO_TYPES = frozenset(
 )
 """Arguments and results of a graph, and the seams between its partitions: no ops."""
 
-_MKL = re.compile(r"^_Mkl(?:Native|Eager)?(?=[A-Z])")
+_MKL = re.compile(r"^_+Mkl(?:Native|Eager)?(?=[A-Z])")
 
 
 def plain_type(op_type: str) -> str:
-    """``"MatMul"`` for ``"_MklMatMul"``: oneDNN renames op types on CPUs (2.12 to 2.21)."""
+    """``"MatMul"`` for ``"_MklMatMul"``: oneDNN renames op types on CPUs (2.12 to 2.21).
+
+    An error of an eager op calls it ``__MklMatMul``.
+    """
     return _MKL.sub("", op_type)
 
 
@@ -71,12 +73,18 @@ class GraphReader:
     lookup: Callable[[str], Any]
     target: DeviceSpec
     origin: Origin
-    calls: Mapping[str | None, Called] = MappingProxyType({})
+    calls: Mapping[str | None, Called] = field(default_factory=dict)
 
     def read(self, nodes: Iterable[Any]) -> Iterator[Placement]:
         """The placements of ``nodes`` as they ran, compiled units followed by what is in them."""
         for node in nodes:
             if node.op in PSEUDO_TYPES:
+                continue
+            count = expansion.fused_count(node)
+            parts = self.written.fused(node.name, count) if count > 1 else ()
+            if parts:
+                for name, written in parts:
+                    yield self._placed(node, name, written, written.node.op)
                 continue
             placement = self.placement(node)
             if expansion.is_compiled(node):
@@ -89,20 +97,27 @@ class GraphReader:
                 yield placement
 
     def placement(self, node: Any) -> Placement:
-        """One node that ran."""
+        """One node that ran, under the type that it was written with where an optimiser gave it a
+        private one (``_FusedBatchNormEx``)."""
         written = self.written.find(node.name)
+        op_type = node.op
+        if written is not None and op_type.startswith("_") and not written.node.op.startswith("_"):
+            op_type = written.node.op
+        return self._placed(node, node.name, written, plain_type(op_type))
+
+    def _placed(
+        self, node: Any, name: str, written: expansion.Requested | None, op_type: str
+    ) -> Placement:
+        """``node`` as the op ``name``, which is itself or what was fused into it."""
         called = self._called(written)
         device = parse_device(node.device)
-        op_type = node.op
-        if _MKL.match(op_type):
-            op_type = written.node.op if written is not None else plain_type(op_type)
         described = written.node if written is not None and written.node.op == op_type else node
         inputs, outputs = signatures.tensor_dtypes(op_type, described.attr)
         op = self._python_op(written)
         off_target = device is None or not self.target.matches(device)
         request = self._request(written, op, called, device) if off_target else _asked(written)
         return Placement(
-            op=node.name,
+            op=name,
             type=op_type,
             device=device,
             origin=self.origin,

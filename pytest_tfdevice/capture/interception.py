@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from pytest_tfdevice.capture import private
+from pytest_tfdevice.capture import graphs, private
 
 FAILED_OP = re.compile(
     r"\{\{function_node __wrapped__(?P<type>\w+?)_device_(?P<device>[^}\s]+)\}\}"
@@ -122,5 +122,5 @@ class Interception:
     def _raise(self, original: Any, error: Any, name: Any) -> Any:
         found = FAILED_OP.search(str(getattr(error, "message", "")))
         if found is not None and not self._is_own():
-            self._on_op_raised(found["type"], found["device"])
+            self._on_op_raised(graphs.plain_type(found["type"]), found["device"])
         return original(error, name)

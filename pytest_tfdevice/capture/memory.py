@@ -33,8 +33,8 @@ class MemoryMeter:
 
     def start(self) -> None:
         """Notes what is held, and begins a new peak."""
-        OPENINGS.listen(self._on_session)
         stats = read(reset=_absorb)
+        OPENINGS.listen(self._on_session)
         self._before = {device: current for device, (current, _) in stats.items()}
         self._peaks = {}
         _OPEN.append(self)

@@ -16,6 +16,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+_AUTOGRAPH = "tensorflow.python.autograph.impl.api"
+_EAGER = "tensorflow.python.eager.context"
+_EXECUTE = "tensorflow.python.eager.execute"
+_OPS = "tensorflow.python.framework.ops"
+_SESSION = "tensorflow.python.client.session"
+
 
 class MissingPrivate(RuntimeError):
     """A private name that this project needs isn't in the installed TensorFlow."""
@@ -43,6 +49,13 @@ def _lookup(module: str, path: str, purpose: str) -> Any:
     return found
 
 
+def _module(name: str, purpose: str, *paths: str) -> Any:
+    """A module, once each of its attributes ``paths`` has been looked up."""
+    for path in paths:
+        _lookup(name, path, purpose)
+    return importlib.import_module(name)
+
+
 def _attribute(owner: Any, path: str, purpose: str, label: str) -> Any:
     """The attribute ``path`` (dotted) of an object that messages call ``label``."""
     try:
@@ -53,16 +66,10 @@ def _attribute(owner: Any, path: str, purpose: str, label: str) -> Any:
     return owner
 
 
-# --- kernels and devices ---------------------------------------------------------------------
-
-
 def registered_kernels() -> Sequence[Any]:
     """``KernelDef`` protos of every kernel.  Seen on 2.12 to 2.21."""
-    get = _lookup(
-        "tensorflow.python.framework.kernels",
-        "get_all_registered_kernels",
-        "to list the registered kernels",
-    )
+    purpose = "to list the registered kernels"
+    get = _lookup("tensorflow.python.framework.kernels", "get_all_registered_kernels", purpose)
     kernels: Sequence[Any] = get().kernel
     return kernels
 
@@ -73,13 +80,8 @@ def eager_context_exists() -> bool:
     Asking doesn't initialise them.
     """
     purpose = "to tell whether TensorFlow's devices are initialised"
-    context = _lookup("tensorflow.python.eager.context", "context_safe", purpose)()
-    if context is None:
-        return False
-    try:
-        return context._context_handle is not None
-    except AttributeError as error:
-        raise MissingPrivate("Context._context_handle", purpose) from error
+    context = _lookup(_EAGER, "context_safe", purpose)()
+    return context is not None and context_is_initialized(context)
 
 
 def reinitialize_physical_devices() -> None:
@@ -89,14 +91,9 @@ def reinitialize_physical_devices() -> None:
     list hasn't been made yet.
     """
     purpose = "to have a new device listed"
-    context = _lookup("tensorflow.python.eager.context", "context_safe", purpose)()
-    if context is None:
-        return
-    try:
-        again = context.reinitialize_physical_devices
-    except AttributeError as error:
-        raise MissingPrivate("Context.reinitialize_physical_devices", purpose) from error
-    again()
+    context = _lookup(_EAGER, "context_safe", purpose)()
+    if context is not None:
+        _attribute(context, "reinitialize_physical_devices", purpose, "Context")()
 
 
 def hide_pluggable_gpus() -> None:
@@ -123,7 +120,7 @@ def eager_context() -> Any:
 
     Seen on 2.12 to 2.21.
     """
-    return _lookup("tensorflow.python.eager.context", "context", "to reach the eager runtime")()
+    return _lookup(_EAGER, "context", "to reach the eager runtime")()
 
 
 def context_is_initialized(context: Any) -> bool:
@@ -183,9 +180,6 @@ def clear_kernel_cache(context: Any) -> None:
     _attribute(context, "clear_kernel_cache", purpose, "Context")()
 
 
-# --- the C library ---------------------------------------------------------------------------
-
-
 @functools.cache
 def c_library() -> ctypes.CDLL:
     """The library, already in the process, that exports TensorFlow's C functions.
@@ -242,24 +236,16 @@ def set_c_logging(context: Any, enabled: bool) -> None:
 
 # --- watching --------------------------------------------------------------------------------
 
-_EAGER = "tensorflow.python.eager.context"
-_OPS = "tensorflow.python.framework.ops"
-
 
 def check_context() -> None:
     """Probes the methods of the eager context that the capture calls."""
-    for name, purpose in (
-        ("ensure_initialized", "to start watching when TensorFlow starts"),
-        ("enable_graph_collection", "to see what is inside functions"),
-        ("disable_graph_collection", "to stop watching"),
-        ("export_run_metadata", "to read the graphs that ran"),
-        ("clear_kernel_cache", "to see inside functions that ran before"),
-        ("get_function_def", "to see inside compiled functions"),
-        ("add_op_callback", "to see eager ops"),
-        ("remove_op_callback", "to stop watching eager ops"),
-        ("device_name", "to know the tf.device scope in force"),
+    for purpose, names in (
+        ("to see inside functions", "enable_graph_collection disable_graph_collection"),
+        ("to see inside functions", "export_run_metadata clear_kernel_cache get_function_def"),
+        ("to see eager ops", "op_callbacks device_name"),
+        ("to start watching when TensorFlow starts", "ensure_initialized"),
     ):
-        _lookup(_EAGER, f"Context.{name}", purpose)
+        _module(_EAGER, purpose, *(f"Context.{name}" for name in names.split()))
 
 
 def eager_mode() -> Any:
@@ -295,9 +281,7 @@ def session_config() -> Any:
 
 def execute_with_callbacks() -> Callable[..., Any]:
     """The eager executor that calls op callbacks.  Seen on 2.12 to 2.21."""
-    found: Callable[..., Any] = _lookup(
-        "tensorflow.python.eager.execute", "execute_with_callbacks", "to see eager ops"
-    )
+    found: Callable[..., Any] = _lookup(_EXECUTE, "execute_with_callbacks", "to see eager ops")
     return found
 
 
@@ -307,9 +291,7 @@ def use_callbacks(executor: bool | Callable[..., Any]) -> None:
     ``op_callbacks.add_op_callback`` does the same, but only when called in eager mode, and its
     removal switches the callbacks of every other thread off (2.12 to 2.21).
     """
-    module = importlib.import_module("tensorflow.python.eager.execute")
-    for name in ("execute", "quick_execute", "execute_with_callbacks"):
-        _lookup("tensorflow.python.eager.execute", name, "to see eager ops")
+    module = _module(_EXECUTE, "to see eager ops", "quick_execute", "execute_with_callbacks")
     if isinstance(executor, bool):
         executor = module.execute_with_callbacks if executor else module.quick_execute
     module.__dict__["execute"] = executor
@@ -317,8 +299,7 @@ def use_callbacks(executor: bool | Callable[..., Any]) -> None:
 
 def executes_with_callbacks() -> bool:
     """True while the eager executor calls op callbacks."""
-    module = importlib.import_module("tensorflow.python.eager.execute")
-    _lookup("tensorflow.python.eager.execute", "quick_execute", "to see eager ops")
+    module = _module(_EXECUTE, "to see eager ops", "execute", "quick_execute")
     return bool(module.execute is not module.quick_execute)
 
 
@@ -328,17 +309,14 @@ def py_function_registry() -> Any:
     The runtime calls it as ``registry(token, device, args)``.
     """
     purpose = "to see what runs in a py_function"
-    found = _lookup("tensorflow.python.ops.script_ops", "FuncRegistry", purpose)
-    _lookup("tensorflow.python.ops.script_ops", "FuncRegistry.__call__", purpose)
-    return found
+    return _module("tensorflow.python.ops.script_ops", purpose, "FuncRegistry").FuncRegistry
 
 
 def op_errors() -> Any:
     """The module whose ``raise_from_not_ok_status(error, name)`` raises for each eager op that
     failed.  Seen on 2.12 to 2.21."""
     purpose = "to see eager ops that raise"
-    _lookup(_OPS, "raise_from_not_ok_status", purpose)
-    return importlib.import_module(_OPS)
+    return _module(_OPS, purpose, "raise_from_not_ok_status")
 
 
 def functions_of(graph: Any) -> tuple[Any, ...]:
@@ -356,13 +334,12 @@ def autograph_origin(file: str, line: int) -> tuple[str, int, str] | None:
     a distribution strategy's replicas.
     """
     purpose = "to name source lines"
-    transpiler = _lookup("tensorflow.python.autograph.impl.api", "_TRANSPILER", purpose)
+    transpiler = _lookup(_AUTOGRAPH, "_TRANSPILER", purpose)
     cached = _attribute(transpiler, "_cache._cache", purpose, "autograph's transpiler")
     for factories in tuple(cached.values()):
         for factory in tuple(factories.values()):
-            if getattr(factory.module, "__file__", None) != file:
-                continue
-            for place, origin in factory.source_map.items():
+            ours = getattr(factory.module, "__file__", None) == file
+            for place, origin in factory.source_map.items() if ours else ():
                 if place.lineno == line:
                     return origin.loc.filename, origin.loc.lineno, origin.function_name or ""
     return None
@@ -381,25 +358,16 @@ def op_def(op_type: str) -> Any:
 
 def session_class() -> Any:
     """``BaseSession``: what every ``tf.compat.v1`` Session in the process is made of."""
-    found = _lookup("tensorflow.python.client.session", "BaseSession", "to watch v1 Sessions")
-    for name in ("_call_tf_sessionrun", "_make_callable_from_options", "_call_tf_sessionprun"):
-        _lookup("tensorflow.python.client.session", f"BaseSession.{name}", "to watch v1 Sessions")
-    _lookup("tensorflow.python.client.session", "BaseSession._Callable", "to watch v1 callables")
-    return found
+    names = "_call_tf_sessionrun _call_tf_sessionprun _make_callable_from_options _Callable"
+    paths = [f"BaseSession.{name}" for name in names.split()]
+    return _module(_SESSION, "to watch v1 Sessions", *paths).BaseSession
 
 
 def session_buffers() -> Any:
     """The binding's functions for ``RunOptions`` and ``RunMetadata`` buffers."""
-    module = importlib.import_module("tensorflow.python.client.pywrap_tf_session")
-    for name in (
-        "TF_NewBuffer",
-        "TF_NewBufferFromString",
-        "TF_GetBuffer",
-        "TF_DeleteBuffer",
-        "TF_OperationName",
-    ):
-        _lookup("tensorflow.python.client.pywrap_tf_session", name, "to watch v1 Sessions")
-    return module
+    names = "TF_NewBuffer TF_NewBufferFromString TF_GetBuffer TF_DeleteBuffer TF_OperationName"
+    binding = "tensorflow.python.client.pywrap_tf_session"
+    return _module(binding, "to watch v1 Sessions", *names.split())
 
 
 def tracing_graphs() -> bool:
@@ -411,27 +379,27 @@ def tracing_graphs() -> bool:
 
 def probe() -> list[str]:
     """Tries every name; what is missing, one message each.  Initialises no device."""
+    purpose = "to see what ran"
     checks: tuple[Callable[[], object], ...] = (
         registered_kernels,
         eager_context_exists,
         lambda: context_is_initialized(eager_context()),
         lambda: log_flag(eager_context()),
         lambda: _attribute(
-            eager_context(), "_thread_local_data.function_call_options", "to log", "Context"
+            eager_context(), "_thread_local_data.function_call_options", purpose, "Context"
         ),
-        lambda: _attribute(eager_context(), "reinitialize_physical_devices", "to add", "Context"),
+        lambda: _attribute(eager_context(), "reinitialize_physical_devices", purpose, "Context"),
         c_library,
         check_context,
-        lambda: _lookup(_EAGER, "eager_mode", "to run an op of its own"),
-        lambda: _lookup(_EAGER, "executor_scope", "to run an op of its own"),
-        lambda: _lookup("tensorflow.python.eager.executor", "new_executor", "to run an op"),
-        lambda: _lookup(_EAGER, "Context.config", "to ask the placer"),
+        lambda: _module(_EAGER, purpose, "eager_mode", "executor_scope", "Context.config"),
+        lambda: _lookup("tensorflow.python.eager.executor", "new_executor", purpose),
         executes_with_callbacks,
+        execute_with_callbacks,
         py_function_registry,
         op_errors,
         func_graph_class,
-        lambda: _attribute(_lookup(_OPS, "Graph", "")(), "_functions", "to name lines", "Graph"),
-        lambda: _lookup("tensorflow.python.autograph.impl.api", "_TRANSPILER._cache", "to name"),
+        lambda: _attribute(_lookup(_OPS, "Graph", purpose)(), "_functions", purpose, "Graph"),
+        lambda: _lookup(_AUTOGRAPH, "_TRANSPILER._cache", purpose),
         lambda: op_def("MatMul"),
         session_class,
         session_buffers,

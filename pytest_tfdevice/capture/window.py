@@ -18,6 +18,7 @@ from pytest_tfdevice.capture import (
     expansion,
     funcgraphs,
     graphs,
+    moved,
     sessions,
     signatures,
 )
@@ -62,7 +63,7 @@ class Window:
         self._unclaimed: list[entries.FunctionGraph] = []
         self._bodies: list[tuple[bodies.Body, dict[str, Any], Origin]] = []
         self._placements: list[Placement] = []
-        self._sessions: dict[str, None] = {}
+        self._movable: list[tuple[str, Any, dict[str, Any], list[Placement]]] = []
         self._others: list[eager.EagerLog] = []
         self._problems: dict[str, None] = {}
         self._notes: dict[str, None] = {}
@@ -72,9 +73,13 @@ class Window:
     def open(self) -> None:
         """Begins to watch."""
         funcgraphs.FUNC_GRAPHS.forget_absent()
-        _OPEN.append(self)
         CHANNELS.open(self)
-        self._meter.start()
+        try:
+            self._meter.start()
+        except BaseException:
+            CHANNELS.close(self)
+            raise
+        _OPEN.append(self)
 
     def close(self, *, leftovers: bool = False) -> Record:
         """Ends the watch and gives what was seen.
@@ -173,10 +178,26 @@ class Window:
         if len(theirs) and not len(written):
             return
         ran = [n for n in graph.ran if written.find(n.name) or not theirs.find(n.name)]
-        self._placements += self._reader(written, lookup, "function", calls).read(ran)
+        found = list(self._reader(written, lookup, "function", calls).read(ran))
+        if len(owners) == 1 and owners[0] is not None and moved.is_possible():
+            self._ask_later(owners[0].function, ran, lookup, found)
+        else:
+            self._placements += found
         self._find_bodies(ran, lookup, "function")
         called = next((owner.function for owner in owners if owner is not None), None)
         self._transfers.of_function(graph.partitions, called, written, _find_function_op)
+
+    def _ask_later(
+        self, function: str, ran: list[Any], lookup: Callable[[str], Any], found: list[Placement]
+    ) -> None:
+        """An optimiser may have moved what was placed: the placer is asked in the end."""
+        library: dict[str, Any] = {}
+        bodies.definitions(function, lookup, library)
+        if function in library:
+            carried = moved.arguments(ran, len(library[function].signature.input_arg))
+            self._movable.append((function, carried, library, found))
+        else:
+            self._placements += found
 
     def _reader(
         self,
@@ -196,7 +217,7 @@ class Window:
         if definition is not None and expansion.is_compiled(definition):
             self._placements += graphs.compiled_unit(
                 call.function,
-                graphs.parse_device(call.device or call.scope),
+                graphs.parse_device(call.device or call.scope or _default_device()),
                 self._calls.definition,
                 _find_function_op,
                 called=call.called,
@@ -247,6 +268,10 @@ class Window:
         for graph in self._unclaimed:
             self._read_function(graph, self._calls.owners(graph.written))
         self._unclaimed.clear()
+        for function, carried, library, found in self._movable:
+            self._placements += moved.placed_before(
+                function, carried, library.get, found, self._target
+            )
         placements = list(self._eager.placements(self._devices_of()))
         placements += self._eager_untold()
         placements += self._placements
@@ -307,6 +332,20 @@ class Window:
 
 
 _OPEN: list[Window] = []
+
+
+def _default_device() -> str:
+    """Where a compiled function is called that has no results and under no scope.
+
+    No kernel narrows the choice and its variables don't count (``SelectDevice`` in eager's
+    ``context.cc``; 2.12 to 2.21), so that it is the first of the best devices.
+    """
+    import tensorflow as tf
+
+    for kind in ("GPU", "CPU"):
+        for device in tf.config.list_logical_devices(kind):
+            return str(device.name)
+    return ""
 
 
 def _find_function_op(function: str | None, node: Any) -> Any:

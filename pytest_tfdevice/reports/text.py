@@ -57,7 +57,7 @@ def details(verdict: Verdict, record: Record) -> list[str]:
 
 
 def grouped(offenders: Iterable[Offender]) -> list[Group]:
-    """Offenders by scope, device and reason, the largest group first."""
+    """Offenders by scope, device and reason, the largest group first, causes before effects."""
 
     def key(offender: Offender) -> tuple[str, str, str]:
         placement = offender.placement
@@ -65,7 +65,7 @@ def grouped(offenders: Iterable[Offender]) -> list[Group]:
 
     ordered = sorted(offenders, key=key)
     groups = [Group(*k, tuple(found)) for k, found in groupby(ordered, key)]
-    return sorted(groups, key=lambda g: (-len(g.offenders), g.scope))
+    return sorted(groups, key=lambda g: (-len(g.offenders), g.code == "colocated", g.scope))
 
 
 def environment(record: Record) -> str:
@@ -160,7 +160,7 @@ def _also(verdict: Verdict) -> list[str]:
             "tf.device of their own: not counted",
             "  ",
         )
-    if verdict.in_name_only:
+    if verdict.in_name_only and not verdict.rule.strict:  # there they are offenders
         lines += _wrapped(
             f"{count(len(verdict.in_name_only), 'operation')} on {verdict.rule.target} in name "
             f"only, all tensors in host memory: "

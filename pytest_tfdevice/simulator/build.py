@@ -124,7 +124,7 @@ def ensure_built(
                 return found
             say(
                 f"compiling the simulated GPU for TensorFlow {install.version} with "
-                f"{compiler.command[0]}, once; this takes up to a minute"
+                f"{compiler.command[0]}, once; this takes 15 seconds or, on a busy machine, minutes"
             )
             return _compile(install, compiler, library)
     except OSError as error:

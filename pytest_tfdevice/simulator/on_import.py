@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._import_hooks import Hook, after_import
 from .build import Progress
+from .errors import SimulatorError
 from .loading import check_arguments, check_platform, load
 
 
@@ -26,6 +27,15 @@ def load_on_import(
     """
     check_arguments(count, memory)
     check_platform()
-    return after_import(
-        "tensorflow", lambda _: load(count, memory, progress, hide_real_gpu=hide_real_gpu)
-    )
+    failed: list[SimulatorError] = []
+
+    def load_now(_: object) -> None:
+        if failed:  # what failed once fails again, and compiling takes a minute
+            raise failed[0]
+        try:
+            load(count, memory, progress, hide_real_gpu=hide_real_gpu)
+        except SimulatorError as error:
+            failed.append(error)
+            raise
+
+    return after_import("tensorflow", load_now)

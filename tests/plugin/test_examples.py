@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("tensorflow")
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("tensorflow") is None, reason="needs TensorFlow"
+)
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

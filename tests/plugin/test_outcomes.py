@@ -222,3 +222,25 @@ def test_maxfail_and_stepwise(tmp_path: Path) -> None:
     done = run_simulated(tmp_path, SUITE, "-x", "-k", "test_fails or test_fixtures or test_raises")
     assert done.status == pytest.ExitCode.TESTS_FAILED
     assert len([t for t in done.tests.values() if t.outcome == "failed"]) == 1
+
+
+RERUN = """
+import pytest, tensorflow as tf
+
+TRIES = []
+
+@pytest.mark.flaky(reruns=2)
+@pytest.mark.on_gpu
+def test_flaky():
+    TRIES.append(1)
+    with tf.device("/CPU:0" if len(TRIES) < 2 else "/GPU:0"):
+        tf.exp([[1.0]])
+"""
+
+
+def test_a_test_that_is_run_again_counts_once(tmp_path: Path) -> None:
+    pytest.importorskip("pytest_rerunfailures")
+    done = run_simulated(tmp_path, RERUN)
+    assert done.status == 0, done.output
+    assert "1 rerun" in done.stdout
+    assert "1 judged test kept to the device" in done.summary

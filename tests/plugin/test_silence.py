@@ -1,4 +1,4 @@
-"""Silence is never success: warm functions, empty tests, no log level, no capture, dead captures."""
+"""Silence is never success: warm functions, empty tests, any log level, dead captures."""
 
 from __future__ import annotations
 

@@ -150,3 +150,15 @@ def test_hidden_by_the_program(tmp_path: Path) -> None:
     }
     done = run_simulated(tmp_path, files)
     assert "the program hid 1 GPU with tf.config.set_visible_devices" in done["test_on_gpu"].said
+
+
+def test_a_tensorflow_outside_the_range(tmp_path: Path) -> None:
+    needs_tensorflow()
+    files = {
+        "conftest.py": "import tensorflow as tf\ntf.__version__ = '2.99.0'\n",
+        "test_it.py": SUITE,
+    }
+    done = run_pytest(tmp_path, files)
+    assert done["test_on_cpu"].outcome in ("passed", "failed")
+    assert "TensorFlow 2.99.0 is outside the supported range 2.12 to 2.21" in done.said
+    assert done.stdout.count("outside the supported range") == 1

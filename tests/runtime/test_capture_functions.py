@@ -10,7 +10,7 @@ needs_tensorflow()
 
 @pytest.fixture(scope="module")
 def told() -> Told:
-    return run_program("functions")
+    return Told(run_program("functions").found | run_program("control_flow").found)
 
 
 @pytest.mark.parametrize("record", ["cold", "warm"])
@@ -43,6 +43,9 @@ def test_names_are_those_of_the_user(told: Told) -> None:
         ("nested", "Asinh", "inner pin", "inner op"),
         ("called_under_scope", "Asinh", "scope of call", "in scope"),
         ("several_between_calls", "Erfc", "pin of second", "of second"),
+        # What an optimiser made one op of, by the names that they were written with.
+        ("composed", "Cosh", "pin of row", "row"),
+        ("composed", "Tanh", "pin of row", "row"),
         # Not inlined: its author forbade it.
         ("several_between_calls", "Erf", "pin of inner", "of inner"),
         ("gradient", "Tanh", "forward pin", "forward op"),
@@ -134,6 +137,12 @@ def test_a_pin_is_the_reason(told: Told, record: str) -> None:
 def test_a_call_under_a_scope_inside_a_function(told: Told) -> None:
     found = told.one("nested_call_under_scope", type="Asinh")
     assert (found["request"], found["opened"]) == ("CPU:0", "scope of inner call")
+
+
+def test_what_an_optimiser_moved_is_told_from_what_was_placed(told: Told) -> None:
+    """``pin_to_host_optimization``, which the program switches on."""
+    reasons = {o["reason"] for o in told["pin_to_host"]["verdict"]["offenders"]}
+    assert reasons == {"moved"}
 
 
 def test_functions_of_one_name_keep_apart(told: Told) -> None:

@@ -9,23 +9,40 @@ needs_tensorflow()
 STEP = """\
 import tensorflow as tf
 
-def step():
+def at_once():
     @tf.function
     def body(x):
         with tf.device("/CPU:0"):
             return tf.exp(x)
-    body.itself = body  # a cycle, as a Keras model has many: only the collector frees it
-    return body(tf.ones([2]))
+    body(tf.ones([2]))
+
+def in_a_cycle():  # as a Keras model has many: only the collector frees it
+    @tf.function
+    def body(x):
+        with tf.device("/CPU:0"):
+            return tf.cos(x)
+    body.itself = body
+    body(tf.ones([2]))
+
+def nested():
+    @tf.function
+    def inner(x):
+        with tf.device("/CPU:0"):
+            return tf.sin(x)
+    @tf.function
+    def body(x):
+        return inner(x)
+    body(tf.ones([2]))
 """
 
 SCRIPT = f"""
-    import gc, sys
+    import gc
     import pytest_tfdevice
     from pytest_tfdevice.capture.channels import CHANNELS
 
     have_simulated()
     open("step.py", "w").write({STEP!r})  # code without a file has no lines
-    from step import step
+    import step
 
     close = CHANNELS.close
     def closing(window):
@@ -34,13 +51,14 @@ SCRIPT = f"""
     CHANNELS.close = closing
 
     with pytest_tfdevice.watch() as record:
-        step()
-    facts["enabled"] = gc.isenabled()
-    facts["lines"] = [p.source and p.source.line for p in record.of_type("Exp")]
+        step.at_once()
+        step.in_a_cycle()
+        step.nested()
+    for kind in ("Exp", "Cos", "Sin"):
+        facts[kind] = [p.source and p.source.line for p in record.of_type(kind)]
 """
 
 
-def test_lines_of_a_function_that_is_gone():
+def test_lines_of_functions_that_are_gone():
     facts = run(SCRIPT)
-    assert facts["lines"] == [7]
-    assert facts["enabled"]
+    assert (facts["Exp"], facts["Cos"], facts["Sin"]) == ([7], [14], [22])

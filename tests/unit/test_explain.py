@@ -108,6 +108,26 @@ def test_colocated_follows_the_chain_to_the_operation_that_decides() -> None:
     assert "no GPU kernel for ResizeBicubic" in reason.evidence
 
 
+def test_a_group_is_tied_both_ways() -> None:
+    """An update without a kernel takes its variable along, and that its initial value."""
+    update = resize(op="update", colocated_with=("weight",))
+    weight = matmul(CPU, op="weight")
+    initial = matmul(CPU, op="initial", colocated_with=("weight",))
+    assert why(weight, update, initial).root == "no-kernel"
+    reason = why(initial, update, weight)
+    assert (reason.code, reason.root) == ("colocated", "no-kernel")
+    assert reason.evidence.startswith("tied by colocation to weight (MatMul), there because: ")
+
+
+def test_colocate_with_copies_the_request_of_another_operation() -> None:
+    pinned = matmul(CPU, op="pinned", request=asked("CPU:0", source=LINE))
+    tied = matmul(CPU, op="tied", request=asked("CPU:0"), colocated_with=("pinned",))
+    reason = why(tied, pinned)
+    assert (reason.code, reason.root) == ("colocated", "requested-elsewhere")
+    own = matmul(CPU, op="own", request=asked("CPU:0", source=LINE), colocated_with=("pinned",))
+    assert why(own, pinned).code == "requested-elsewhere"
+
+
 def test_a_ring_of_colocations_ends() -> None:
     one = matmul(CPU, op="one", colocated_with=("two",))
     two = matmul(CPU, op="two", colocated_with=("one",))

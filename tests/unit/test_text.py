@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,20 @@ def test_a_fused_op_is_still_what_it_was_made_of(kind: str):
     assert Pattern.parse("Conv2D").matches(op("a/Relu", kind, GPU))
     assert Pattern.parse(kind).matches(op("a/Relu", kind, GPU))
     assert not Pattern.parse("MatMul").matches(op("a/Relu", kind, GPU))
+
+
+def test_a_cause_comes_before_what_it_drew_along():
+    scope = DeviceScope(DeviceSpec(type="CPU", index=0), SourceLine("net.py", 7, "call"), False)
+    effect = op("a/MatMul", "MatMul", CPU, colocated_with=("b/MatMul",))
+    cause = op("b/MatMul", "MatMul", CPU, request=scope)
+    codes = [line.rpartition(": ")[2] for line in report(effect, cause) if " on CPU:0: " in line]
+    assert codes == ["requested-elsewhere", "colocated"]
+
+
+def test_under_strict_what_is_there_in_name_only_is_told_once():
+    integers = (TensorInfo("int32", ()),)
+    hollow = op("Add", "AddV2", GPU, origin="eager", inputs=integers, outputs=integers)
+    hollow = replace(hollow, on_host=True, dtypes=(("T", "int32"),))
+    text = "\n".join(report(hollow, strict=True))
+    assert "host-memory" in text
+    assert "operation on GPU in name only" not in text
