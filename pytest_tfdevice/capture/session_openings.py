@@ -43,6 +43,9 @@ class Opening:
         return bool(self.config.gpu_options.allow_growth)
 
 
+_UNWATCHED = "what came first and was not watched: TensorFlow's eager runtime, or another Session"
+
+
 class SessionOpenings:
     """Tells listeners of each Session that is opened, while there are any."""
 
@@ -102,7 +105,7 @@ class SessionOpenings:
                 if fresh and not self._before:
                     self.first = opening
                 elif not fresh:
-                    self._before = "TensorFlow's eager runtime, which was initialised before"
+                    self._before = _UNWATCHED
             listeners = tuple(self._listeners)
         for listener in listeners:
             listener(opening)
@@ -110,7 +113,7 @@ class SessionOpenings:
     def set_by(self, opening: Opening | None) -> str:
         """What initialised the process's GPUs, for a note on what ``opening`` asked for in vain."""
         if self.first is None or self.first is opening:
-            return self._before or "an initialisation before anything was watched"
+            return self._before or _UNWATCHED
         asked = self.first.fraction
         what = "no fraction" if asked is None else f"{asked:g}"
         at = f" at {self.first.line}" if self.first.line else ""
@@ -128,7 +131,7 @@ class SessionOpenings:
         alive = [s for s in gc.get_objects() if issubclass(type(s), kind)]
         for session in alive:
             if session not in self._known and gpu_limits(session):
-                self._before = "a Session that was opened before anything was watched"
+                self._before = _UNWATCHED
                 return _copy(session._config)
         return None
 

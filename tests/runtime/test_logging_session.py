@@ -274,7 +274,7 @@ def test_the_devices_and_the_limit_in_force(facts: Facts) -> None:
         assert facts["memory limit"] == {GPU: 2**30}
         (note,) = facts["notes"]
         assert "memory_fraction 0.25 is not in force on GPU:0" in note
-        assert "set by TensorFlow's eager runtime, which was initialised before" in note
+        assert "set by what came first and was not watched: TensorFlow's eager runtime" in note
     else:
         assert facts["memory limit"] == {}
         assert "no GPU" in facts["notes"][0]

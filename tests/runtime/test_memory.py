@@ -92,7 +92,7 @@ def test_a_session_before_anything_was_watched() -> None:
     assert found["told"]["GPU:0"]["limit"] == 64 * MIB
     (note,) = found["notes"]
     assert "memory_fraction 0.5 is not in force on GPU:0" in note
-    assert "set by an initialisation before anything was watched" in note
+    assert "set by what came first and was not watched" in note
 
 
 def test_logical_devices_have_their_own_limits() -> None:
