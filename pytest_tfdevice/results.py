@@ -27,6 +27,7 @@ class TestResult:
         tensorflow: version.
         simulated: True where the GPUs were simulated.
         problems: what the capture could not see.
+        used_allow, unused_allow: patterns of ``allow`` that excused something here, or nothing.
         notes: how many remarks there are that changed no verdict.
         left: True where what counts left its device.
         over: True where a limit on memory or transfers was exceeded.
@@ -47,6 +48,8 @@ class TestResult:
     tensorflow: str = ""
     simulated: bool = False
     problems: tuple[str, ...] = ()
+    used_allow: tuple[str, ...] = ()
+    unused_allow: tuple[str, ...] = ()
     notes: int = 0
     left: bool = False
     over: bool = False
@@ -69,6 +72,12 @@ class TestResult:
         worst = next((v for v in everything if not v.passed), next(iter(everything), None))
         outcomes = {v.outcome for v in everything}
         outcome = next((o for o in ("failed", "error", "passed") if o in outcomes), "watched")
+        patterns = {p for v in verdicts for p in v.rule.allow}
+        unused = {
+            p
+            for p in patterns
+            if all(p in v.unused_allow or p not in v.rule.allow for v in verdicts)
+        }
         return cls(
             nodeid=nodeid,
             outcome=outcome,
@@ -79,6 +88,8 @@ class TestResult:
             tensorflow=record.tensorflow,
             simulated=record.simulated,
             problems=record.problems,
+            used_allow=tuple(sorted(map(str, patterns - unused))),
+            unused_allow=tuple(sorted(map(str, unused))),
             notes=notes + (sum(len(v.notes) for v in verdicts) if verdicts else len(record.notes)),
             left=any(v.outcome == "failed" for v in verdicts),
             over=any(v.outcome == "failed" for v in limits),
@@ -93,7 +104,20 @@ class TestResult:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TestResult:
         """The inverse of :meth:`to_json`."""
-        return cls(**{**data, "problems": tuple(data["problems"])})
+        lists = ("problems", "used_allow", "unused_allow")
+        return cls(**{**data, **{name: tuple(data[name]) for name in lists}})
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What a run came to: for ``pytest_tfdevice_report``.
+
+    ``stale_allow``: entries of ``allow`` that excused nothing in the whole run, each with the tests
+    that have it, as text.
+    """
+
+    tests: tuple[TestResult, ...]
+    stale_allow: tuple[str, ...] = ()
 
 
 def _taken(record: Record) -> dict[str, Any]:

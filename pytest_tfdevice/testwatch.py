@@ -19,7 +19,7 @@ import pytest
 from pytest_tfdevice._import_hooks import after_import
 from pytest_tfdevice.config import Settings
 from pytest_tfdevice.marks import Plan, enforced, plan
-from pytest_tfdevice.results import TestResult
+from pytest_tfdevice.results import RunReport, TestResult
 
 if TYPE_CHECKING:
     from pytest_tfdevice.capture.memory_window import MemoryWindow
@@ -49,6 +49,23 @@ class Watched:
     """What to know of a test that passed; empty where there is nothing."""
 
 
+@dataclass(frozen=True)
+class NotPlaced:
+    """Ops that TensorFlow refused to place, which made a test raise; ``text`` is the report."""
+
+    text: str
+    count: int
+
+    def counted_in(self, result: TestResult) -> TestResult:
+        """The test's result with those ops counted as off their device."""
+        return replace(
+            result,
+            outcome="watched" if result.outcome == "watched" else "failed",
+            counting=result.counting + self.count,
+            summary=self.text.partition("\n")[0],
+        )
+
+
 @dataclass
 class TestWatch:
     """The watch over a run's tests."""
@@ -57,6 +74,29 @@ class TestWatch:
 
     settings: Settings
     results: list[TestResult] = field(default_factory=list)
+    allowed_in: dict[str, list[str]] = field(default_factory=dict)
+    """Patterns of ``allow``, each with the node ids of the tests that have it."""
+
+    def note_allow(self, items: Sequence[pytest.Item]) -> None:
+        """Notes which tests have which patterns, before any is deselected."""
+        for item in items:
+            for pattern in {p for rule in self.plan(item).rules for p in rule.allow}:
+                tests = self.allowed_in.setdefault(str(pattern), [])
+                if item.nodeid not in tests[-1:]:
+                    tests.append(item.nodeid)
+
+    def report(self, config: pytest.Config) -> RunReport:
+        """What the run came to."""
+        from pytest_tfdevice.stale import stale_entries
+
+        users: dict[str, list[str]] = self.allowed_in
+        project = {str(pattern) for pattern in self.settings.allow}
+        if any("::" in argument for argument in config.args):
+            users = {}  # some tests were picked by name: the others may need what these don't
+        elif self.settings.enforce or config.args_source.name == "ARGS":
+            users = {p: tests for p, tests in users.items() if p not in project}
+        stale = stale_entries(users, self.results, project)
+        return RunReport(tuple(self.results), tuple(map(str, stale)))
 
     def plan(self, item: pytest.Item) -> Plan:
         """What the markers of a test ask for.
@@ -155,6 +195,31 @@ class TestWatch:
                 found.append(self._judge(item, record, needs, error))
             error = None
 
+    def not_placed(self, item: pytest.Item, error: BaseException) -> NotPlaced | None:
+        """What TensorFlow could not place, where that is why a watched test raised."""
+        if not (self.plan(item).rules or self.settings.watch or self.settings.enforce):
+            return None
+        from pytest_tfdevice.placement_errors import find_failures
+
+        texts: dict[str, None] = {}
+        step: BaseException | None = error
+        while step is not None and len(texts) < MAX_CAUSES:
+            texts[str(step)] = None
+            step = step.__cause__ or step.__context__
+        failures = find_failures("\n".join(texts))
+        if not failures:
+            return None
+        from pytest_tfdevice.explain_errors import Known, reason_of
+        from pytest_tfdevice.reports.errors import section
+
+        known = Known()
+        if (tensorflow := sys.modules.get("tensorflow")) is not None:
+            from pytest_tfdevice.kernels.current import gpu_kernels
+
+            known = Known(gpu_kernels(), str(tensorflow.__version__))
+        text = section([(failure, reason_of(failure, known)) for failure in failures])
+        return NotPlaced(text, len(failures))
+
     def _has_gpu(self) -> bool:
         """Asked only where TensorFlow is there already, so that it isn't imported for this."""
         return "tensorflow" not in sys.modules or self.devices.count > 0
@@ -194,6 +259,9 @@ class TestWatch:
 
 
 _ENFORCE = "--tfdevice-enforce"
+
+MAX_CAUSES = 8
+"""How far back the causes of an exception are read."""
 
 
 def _exhausted(error: BaseException | None, record: Record, needs: Plan) -> str:

@@ -21,7 +21,12 @@ class Reporter(Protocol):
     def write_line(self, line: str, **markup: bool) -> None: ...
 
 
-def write_summary(reporter: Reporter, results: Sequence[TestResult], top: int = MAX_TESTS) -> None:
+def write_summary(
+    reporter: Reporter,
+    results: Sequence[TestResult],
+    stale_allow: Sequence[str] = (),
+    top: int = MAX_TESTS,
+) -> None:
     """Tests watched, ops on each device, simulated or real, and the tests that lost most.
 
     ``top`` tests that took most of the GPU's memory, or moved most, are listed.
@@ -30,8 +35,20 @@ def write_summary(reporter: Reporter, results: Sequence[TestResult], top: int = 
         return
     reporter.section("where TensorFlow ran")
     reporter.write_line(conclusion(results), **_markup(results))
-    for line in [*totals(results), *worst(results), *taken(results, top)]:
+    lines = [*totals(results), *worst(results), *stale(stale_allow), *taken(results, top)]
+    for line in lines:
         reporter.write_line(line)
+
+
+def stale(entries: Sequence[str]) -> list[str]:
+    """Entries of ``allow`` that may go."""
+    if not entries:
+        return []
+    lines = ["allow entries that excused nothing in this run, and can be removed:"]
+    lines += [f"  {cut(escape(entry), WIDTH - 2)}" for entry in entries[:MAX_TESTS]]
+    if len(entries) > MAX_TESTS:
+        lines.append(f"  … and {len(entries) - MAX_TESTS} more")
+    return lines
 
 
 def conclusion(results: Sequence[TestResult]) -> str:

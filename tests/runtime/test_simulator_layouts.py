@@ -31,7 +31,8 @@ def test_as_channels_last_on_the_cpu(seen: Results, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "variants"), [("convolution", 6), ("pooling", 4), ("batch_norm", 2)]
+    ("name", "variants"),
+    [("convolution", 6), ("pooling", 4), ("batch_norm", 2), ("fused_batch_norm", 2)],
 )
 def test_variants_as_channels_last_on_the_cpu(seen: Results, name: str, variants: int) -> None:
     found = seen[name]

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.accuracy.program import Planted, Step, fault
-from benchmarks.accuracy.programs.clean_layers import KL
+from benchmarks.accuracy.programs.clean_layers import KL, fit
 from benchmarks.accuracy.programs.faults_requested import REQUESTED, OnCpu, pinned
 
 v1 = tf.compat.v1
@@ -281,3 +281,63 @@ def op_that_raised() -> Step:
             pass
 
     return step
+
+
+ANYTHING_ON_CPU = (
+    Planted("*", REQUESTED, sure=False),
+    Planted("*", "colocated", sure=False),
+)
+
+
+@fault("forward", pinned("MatMul"), *ANYTHING_ON_CPU, compiled=(
+    Planted("*", "xla"), *ANYTHING_ON_CPU))  # fmt: skip
+def fit_under_cpu_scope(jit: bool | None) -> Step:
+    """A model and all of its fit under a CPU scope; compiled, its step is one unit there."""
+    with tf.device("/CPU:0"):
+        model = tf.keras.Sequential([KL.Dense(4), KL.Dense(1)])
+        train = fit(model, np.ones((4, 3), "f"), np.ones((4, 1), "f"), jit)
+
+    def step() -> None:
+        with tf.device("/CPU:0"):
+            train()
+
+    return step
+
+
+@fault("function", pinned("MatMul"), pinned("Exp"))
+def function_moved_after_it_was_warm() -> Step:
+    """A function that ran on the GPU before is called under a CPU scope."""
+
+    @tf.function
+    def forward(x: tf.Tensor) -> tf.Tensor:
+        return tf.exp(x) @ x
+
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    forward(x)
+
+    def step() -> None:
+        forward(x)
+        with tf.device("/CPU:0"):
+            forward(x)
+
+    return step
+
+
+@fault("optimizer", pinned("Mul"), *ANYTHING_ON_CPU)
+def apply_gradients_on_cpu() -> Step:
+    """The optimiser's own arithmetic under a CPU scope, eagerly; its variables are on the GPU."""
+    layer = KL.Dense(2)
+    layer.build((None, 3))
+    optimizer = tf.keras.optimizers.SGD(0.1, momentum=0.9)
+    optimizer.build(layer.trainable_variables)
+
+    @tf.function
+    def step(x: tf.Tensor) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(layer(x) ** 2)
+        gradients = tape.gradient(loss, layer.trainable_variables)
+        with tf.device("/CPU:0"):
+            scaled = [gradient * 0.5 for gradient in gradients]
+            optimizer.apply_gradients(zip(scaled, layer.trainable_variables, strict=True))
+
+    return lambda: step(tf.ones([2, 3]))

@@ -5,6 +5,7 @@
 
 #include "collectives.h"
 #include "common.h"
+#include "fused_norm.h"
 #include "layout.h"
 #include "rnn_kernel.h"
 
@@ -26,14 +27,14 @@ class UnimplementedKernel : public OpKernel {
   std::string reason_;
 };
 
-// The CPU kernel for the node that is under construction.
-inline StatusT CreateCpuKernel(OpKernelConstruction* construction, NodeDef node,
+// The CPU kernel for the node that is under construction, of its first `num_inputs` inputs.
+inline StatusT CreateCpuKernel(OpKernelConstruction* construction, NodeDef node, int num_inputs,
                                OpKernel** kernel) {
   const OpDef* op = nullptr;
   StatusT status = OpRegistry::Global()->LookUpOpDef(node.op(), &op);
   if (!status.ok()) return status;
   DataTypeVector inputs, outputs;
-  for (int i = 0; i < construction->num_inputs(); ++i) {
+  for (int i = 0; i < num_inputs; ++i) {
     inputs.push_back(construction->input_type(i));
   }
   for (int i = 0; i < construction->num_outputs(); ++i) {
@@ -65,19 +66,24 @@ class DelegatingFactory : public kernel_factory::OpKernelFactory {
     // The label of a GPU kernel ("cudnn", "eigen"), which no CPU kernel has.
     node.mutable_attr()->erase("_kernel");
     AvoidNccl(&node);
+    const bool fused_norm = IsFusedNorm(node);
+    if (fused_norm) ToPlainNorm(&node);
     const LayoutRoles* channels_first = ChannelsFirstRoles(node);
     if (channels_first != nullptr) ToChannelsLast(&node);
     OpKernel* kernel = nullptr;
-    const StatusT status = CreateCpuKernel(construction, std::move(node), &kernel);
+    const int num_inputs = fused_norm ? kNormInputs : construction->num_inputs();
+    const StatusT status = CreateCpuKernel(construction, std::move(node), num_inputs, &kernel);
     if (!status.ok()) {
       return new UnimplementedKernel(construction,
                                      "it has a CUDA kernel, but no CPU kernel to compute it "
                                      "with: " + std::string(status.ToString()));
     }
     if (channels_first != nullptr) {
-      return new ChannelsFirstKernel(construction, channels_first,
-                                     std::unique_ptr<OpKernel>(kernel));
+      kernel = new ChannelsFirstKernel(construction, channels_first,
+                                       std::unique_ptr<OpKernel>(kernel));
     }
+    if (fused_norm) return new FusedNormKernel(construction, std::unique_ptr<OpKernel>(kernel));
+    if (channels_first != nullptr) return kernel;
     SetMemoryTypes(kernel->input_memory_types(), construction->input_memory_types());
     SetMemoryTypes(kernel->output_memory_types(), construction->output_memory_types());
     return kernel;

@@ -6,6 +6,7 @@
 #define TFDEVICE_LAYOUT_H_
 
 #include "common.h"
+#include "run_kernel.h"
 
 namespace tensorflow {
 namespace tfdevice {
@@ -52,7 +53,6 @@ inline const LayoutRoles* ChannelsFirstRoles(const NodeDef& node) {
       {"FusedBatchNormGrad", "TT", "T"},
       {"FusedBatchNormGradV2", "TT", "T"},
       {"FusedBatchNormGradV3", "TT", "T"},
-      {"_FusedBatchNormEx", "T----T", "T"},
       {"SpaceToDepth", "T", "T"},
       {"DepthToSpace", "T", "T"},
   };
@@ -154,7 +154,7 @@ class ChannelsFirstKernel : public OpKernel {
       OP_REQUIRES_OK(context, ChannelsLastInput(context, i, &inputs[i]));
     }
     std::vector<Tensor> outputs(context->num_outputs());
-    OP_REQUIRES_OK(context, RunInner(context, &inputs, &outputs));
+    OP_REQUIRES_OK(context, RunKernel(inner_.get(), context, &inputs, &outputs));
     for (int i = 0; i < context->num_outputs(); ++i) {
       if (Role(roles_->outputs, i) != 'T' || outputs[i].dims() < 3) {
         context->set_output(i, outputs[i]);
@@ -190,46 +190,6 @@ class ChannelsFirstKernel : public OpKernel {
     }
     *out = in;
     return Ok();
-  }
-
-  // Runs the inner kernel on other tensors, in a context that is otherwise the same.
-  StatusT RunInner(OpKernelContext* context, std::vector<Tensor>* inputs,
-                   std::vector<Tensor>* outputs) {
-    const int n = static_cast<int>(inputs->size());
-    gtl::InlinedVector<TensorValue, 4> values(n);
-    gtl::InlinedVector<AllocatorAttributes, 4> input_attributes(n);
-    for (int i = 0; i < n; ++i) {
-      values[i] = TensorValue(&(*inputs)[i]);
-      input_attributes[i] = context->input_alloc_attr(i);
-    }
-    std::vector<AllocatorAttributes> output_attributes(context->num_outputs());
-    for (int i = 0; i < context->num_outputs(); ++i) {
-      output_attributes[i] = context->output_alloc_attr(i);
-    }
-    OpKernelContext::Params params;
-    params.step_id = context->step_id();
-    params.op_kernel = inner_.get();
-    params.device = context->device();
-    params.output_attr_array = output_attributes.data();
-    params.resource_manager = context->resource_manager();
-    params.session_state = context->session_state();
-    params.cancellation_manager = context->cancellation_manager();
-    // A span in TF 2.12 and later, a pointer to the vector before; both convert from this.
-    params.inputs = decltype(params.inputs)(values);
-    params.input_alloc_attrs = decltype(params.input_alloc_attrs)(input_attributes);
-    params.op_device_context = context->op_device_context();
-    params.function_library = context->function_library();
-    params.runner = context->runner();
-    params.frame_iter = context->frame_iter();
-    OpKernelContext inner_context(&params, context->num_outputs());
-    inner_->Compute(&inner_context);
-    for (int i = 0; i < context->num_outputs(); ++i) {
-      if (Tensor* output = inner_context.mutable_output(i)) {
-        (*outputs)[i] = *output;
-        delete inner_context.release_output(i).tensor;
-      }
-    }
-    return inner_context.status();
   }
 
   const LayoutRoles* roles_;

@@ -157,4 +157,26 @@ def fused() -> Any:
     return difference(layer, lambda x: tf.nn.relu(tf.nn.conv2d(x, kernel, 1, "SAME") + 1.0), image)
 
 
+@check
+def fused_batch_norm() -> Any:
+    """TensorFlow 2.12 to 2.15 make one _FusedBatchNormEx of these, with and without the sum."""
+    scale = tf.constant(rng.uniform(0.5, 1, size=6).astype("f"))
+    norm = tf.compat.v1.nn.fused_batch_norm
+    fixed = {"mean": scale - 1, "variance": scale, "is_training": False}
+    found = {}
+    for added in (False, True):
+
+        @tf.function
+        def layer(x: Any, added: bool = added) -> Any:
+            y = norm(x, scale, tf.zeros([6]), data_format="NCHW", **fixed)[0]
+            return tf.nn.relu(y + tf.sin(x) if added else y)
+
+        def plain(x: Any, added: bool = added) -> Any:
+            y = norm(x, scale, tf.zeros([6]), **fixed)[0]
+            return tf.nn.relu(y + tf.sin(x) if added else y)
+
+        found[f"sum={added}"] = difference(layer, plain, image)
+    return found
+
+
 run()
