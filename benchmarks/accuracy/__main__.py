@@ -27,7 +27,7 @@ BEFORE = 20
 GROUP = 50
 """How many programs share a process, those before not counted."""
 
-LIMIT = 120.0
+LIMIT = 600.0
 """Seconds that a program may take in all its ways."""
 
 
@@ -116,7 +116,7 @@ def _after_others(programs: list[Program], seed: int) -> Iterator[Run]:
                 gc.collect()
                 yield from judging.runs(program, "after others")
 
-        result = in_child(work, LIMIT * (BEFORE + len(group)) / 4)
+        result = in_child(work, LIMIT * 6)
         yield from result.found
         if result.died:
             done = {run.program for run in result.found}

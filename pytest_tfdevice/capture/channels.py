@@ -333,7 +333,10 @@ class Channels:
 
     def _session_run(self, run: sessions.SessionRun) -> None:
         for sink in self._receivers():
-            sink.on_session_run(run)
+            try:
+                sink.on_session_run(run)
+            except Exception as error:  # must never break the run that was watched
+                sink.on_problem(f"a Session run could not be recorded: {error!r}")
 
     def _copy(self, cause: HandCause, tensor: Any, target: str) -> None:
         for sink in self._receivers():

@@ -155,13 +155,13 @@ class SessionPatch:
 
     def _raised(self, session: Any, wanted: list[str], fed: list[str]) -> None:
         """TensorFlow gives no graphs of a run that raised: its placer is asked instead."""
-        graph_def = self._graph_def(session.graph)
         wanted, fed = ([name.split(":")[0] for name in names] for names in (wanted, fed))
         try:
             if session._target:
                 raise placer.CannotPlace("it ran on another TensorFlow server")
+            graph_def = self._graph_def(session.graph)
             nodes = placer.place_graph(graph_def, wanted, fed)
-        except placer.CannotPlace as error:
+        except Exception as error:  # the user's own error is what has to be raised
             problem = f"a Session run raised an error, and what it ran can't be told: {error}"
             self._on_run(SessionRun(session, None, problem=problem))
         else:
