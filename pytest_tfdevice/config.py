@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_tfdevice.patterns import Pattern
 
 DEFAULT_MEMORY = 16 * 2**30
+DEFAULT_TOP = 10
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,9 @@ class Settings:
         baseline_dir: where they are kept instead of beside the tests.
         require: the GPUs that were promised.
         expected_skips: the file that lists the marked tests that may skip.
+        gpu_memory_fraction: limit on the peak of every marked test, as a share of the GPU's memory;
+            None for none.
+        top: how many tests the table of memory and transfers shows; 0 for no table.
     """
 
     simulate: Simulate | None = None
@@ -107,6 +111,8 @@ class Settings:
     baseline_dir: Path | None = None
     require: Require | None = None
     expected_skips: Path | None = None
+    gpu_memory_fraction: float | None = None
+    top: int = DEFAULT_TOP
 
     @classmethod
     def of(cls, config: pytest.Config) -> Settings:
@@ -126,6 +132,10 @@ class Settings:
             baseline_dir=_path(config, "baseline_dir", texts["baseline_dir"]),
             require=_read("require", texts["require"], Require.parse) if texts["require"] else None,
             expected_skips=_path(config, "expected_skips", texts["expected_skips"]),
+            gpu_memory_fraction=_optional(
+                "gpu_memory_fraction", texts["gpu_memory_fraction"], _fraction
+            ),
+            top=_optional("top", texts["top"], _number, DEFAULT_TOP),
         )
 
     def effective(self) -> list[str]:
@@ -190,6 +200,14 @@ def add_options(parser: pytest.Parser) -> None:
     _option(
         parser,
         group,
+        "gpu_memory_fraction",
+        "Share of a GPU's memory, above 0 up to 1, that the peak of every marked test may take; "
+        "the marker gpu_memory goes before it.",
+        metavar="F",
+    )
+    _option(
+        parser,
+        group,
         "baseline_dir",
         "A folder for the baselines, instead of __placements__ beside each test module.",
         metavar="DIR",
@@ -209,6 +227,14 @@ def add_options(parser: pytest.Parser) -> None:
         "A list of the marked tests that may skip, a node id or a pattern a line: others that skip "
         "fail, and so does the run where a test on the list ran.",
         metavar="FILE",
+    )
+    _option(
+        parser,
+        group,
+        "top",
+        "How many tests the table of GPU memory and transfers shows, those that take most first "
+        f"(default {DEFAULT_TOP}); 0 for no table.",
+        metavar="N",
     )
 
 
@@ -252,11 +278,35 @@ def _pattern(text: str) -> Pattern:
     return Pattern.parse(text)
 
 
+def _fraction(text: str) -> float:
+    """A share above 0, at most 1."""
+    try:
+        fraction = float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no number") from None
+    if not 0 < fraction <= 1:  # also for NaN
+        raise ValueError(f"{text!r} is no share of a GPU's memory: above 0, at most 1")
+    return fraction
+
+
+def _number(text: str) -> int:
+    """A whole number from 0 up."""
+    if not (text.strip().isascii() and text.strip().isdigit()):
+        raise ValueError(f"{text!r} is no number of tests: a whole number from 0 up")
+    return int(text)
+
+
+def _optional(name: str, text: Any, parse: Any, default: Any = None) -> Any:
+    """As :func:`_read`; the default where nothing was given."""
+    return default if text is None or text == "" else _read(name, text, parse)
+
+
 def _read(name: str, text: Any, parse: Any) -> Any:
     try:
         return parse(text)
     except ValueError as error:  # PatternError and SizeError too
-        raise pytest.UsageError(f"--tfdevice-{name} (ini: tfdevice_{name}): {error}") from None
+        option = f"--tfdevice-{name.replace('_', '-')}"
+        raise pytest.UsageError(f"{option} (ini: tfdevice_{name}): {error}") from None
 
 
 def _mode(text: str) -> str:

@@ -25,6 +25,7 @@ from pytest_tfdevice.testwatch import USAGE_ERRORS, TestWatch, Watched
 
 __all__ = ["placement", "placement_baseline", "placement_session", "tf_devices"]
 
+EXHAUSTED = "GPU memory ran out (tfdevice)"
 SECTION = "where TensorFlow ran (tfdevice)"
 NOT_PLACED = "what TensorFlow could not place (tfdevice)"
 _WATCH = pytest.StashKey[TestWatch]()
@@ -132,6 +133,8 @@ def pytest_runtest_makereport(
             text = ""
         if text and text not in str(report.longrepr):
             report.sections.append((SECTION, text))
+        if watched.exhausted:
+            report.sections.append((EXHAUSTED, watched.exhausted))
     if refused is not None:
         report.sections.append((NOT_PLACED, refused.text))
     return report
@@ -154,7 +157,8 @@ def pytest_terminal_summary(
     if report is not None:
         from pytest_tfdevice.reports.terminal import write_summary
 
-        write_summary(terminalreporter, report.tests, report.stale_allow)
+        top = config.stash[_WATCH].settings.top
+        write_summary(terminalreporter, report.tests, report.stale_allow, top)
 
 
 class _Results:

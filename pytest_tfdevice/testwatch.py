@@ -22,6 +22,7 @@ from pytest_tfdevice.marks import Plan, enforced, plan
 from pytest_tfdevice.results import RunReport, TestResult
 
 if TYPE_CHECKING:
+    from pytest_tfdevice.capture.memory_window import MemoryWindow
     from pytest_tfdevice.capture.window import Window
     from pytest_tfdevice.devices import DeviceReport
     from pytest_tfdevice.model import Record
@@ -42,6 +43,8 @@ class Watched:
     result: TestResult
     report: str = ""
     """The failure report; empty where the test passed."""
+    exhausted: str = ""
+    """Where the test ran out of GPU memory, what to know of it."""
     notes: str = ""
     """What to know of a test that passed; empty where there is nothing."""
 
@@ -170,21 +173,27 @@ class TestWatch:
     def watching(self, item: pytest.Item) -> Iterator[list[Watched]]:
         """Watches the test's body; the list holds the result once it has ended, if any."""
         found: list[Watched] = []
-        asked = self.plan(item)
-        rules = asked.rules
-        report_only = not rules and asked.baseline is None
-        if report_only and not (self.settings.watch or self.settings.enforce):
+        needs = self.plan(item)
+        report_only = not needs.judged
+        everything = self.settings.watch or self.settings.enforce
+        if report_only and not everything:
             yield found
             return
-        if not rules and self.settings.enforce and self._has_gpu():
-            rules = (enforced(self.settings),)
-        window = _LateWindow(rules, wait=report_only)
+        if not needs.rules and self.settings.enforce and self._has_gpu():
+            needs = replace(needs, rules=(enforced(self.settings),))
+        memory_only = not (needs.rules or needs.transfers or needs.baseline or everything)
+        window = _LateWindow(needs.rules, wait=report_only, memory_only=memory_only)
+        error: BaseException | None = None
         try:
             yield found
+        except BaseException as raised:
+            error = raised
+            raise
         finally:
-            record = window.close()
+            record = window.close(leftovers=any(m.max_growth is not None for m in needs.memory))
             if record is not None and (record.saw_something or not report_only):
-                found.append(self._judge(item, record, rules))
+                found.append(self._judge(item, record, needs, error))
+            error = None
 
     def not_placed(self, item: pytest.Item, error: BaseException) -> NotPlaced | None:
         """What TensorFlow could not place, where that is why a watched test raised."""
@@ -215,25 +224,37 @@ class TestWatch:
         """Asked only where TensorFlow is there already, so that it isn't imported for this."""
         return "tensorflow" not in sys.modules or self.devices.count > 0
 
-    def _judge(self, item: pytest.Item, record: Record, rules: Sequence[Rule]) -> Watched:
+    def _judge(
+        self, item: pytest.Item, record: Record, needs: Plan, error: BaseException | None
+    ) -> Watched:
         from pytest_tfdevice.kernels.current import gpu_kernels
+        from pytest_tfdevice.limits import judge_limits
+        from pytest_tfdevice.reports.resources import remarks as resource_remarks
         from pytest_tfdevice.reports.text import failure, remarks
         from pytest_tfdevice.rules import judge
 
         hook = item.ihook
         hook.pytest_tfdevice_record(item=item, record=record)
-        rules = [rule for rule in rules if rule.marker != _ENFORCE or record_has_gpu(record)]
+        rules = [rule for rule in needs.rules if rule.marker != _ENFORCE or record_has_gpu(record)]
         kernels = gpu_kernels() if rules else None
         verdicts = tuple(
             judge(record, rule, kernels, lambda p: hook.pytest_tfdevice_classify(placement=p))
             for rule in rules
         )
+        limits = judge_limits(record, needs, verdicts)
+        reports = [failure(verdict, record) for verdict in verdicts if not verdict.passed]
+        notes = [remarks(verdict) for verdict in verdicts if verdict.notes]
+        if not verdicts:
+            notes += resource_remarks(record.notes)
+        idle = [limits.idle] if limits.idle else []
+        reports += limits.report(record)
         return Watched(
             record,
             verdicts,
-            TestResult.of(item.nodeid, record, verdicts),
-            "\n\n".join(failure(verdict, record) for verdict in verdicts if not verdict.passed),
-            "\n\n".join(remarks(verdict) for verdict in verdicts if verdict.notes),
+            TestResult.of(item.nodeid, record, verdicts, limits.verdicts, len(idle)),
+            "\n\n".join(reports + idle if reports else ()),
+            _exhausted(error, record, needs),
+            "\n\n".join(notes + idle),
         )
 
 
@@ -241,6 +262,20 @@ _ENFORCE = "--tfdevice-enforce"
 
 MAX_CAUSES = 8
 """How far back the causes of an exception are read."""
+
+
+def _exhausted(error: BaseException | None, record: Record, needs: Plan) -> str:
+    """The section on GPU memory that ran out; empty where it did not."""
+    if error is None:
+        return ""
+    from pytest_tfdevice.capture.residents import describe_oom, find_oom
+    from pytest_tfdevice.reports.resources import out_of_memory
+
+    oom = find_oom(error)
+    if oom is None:
+        return ""
+    found = describe_oom(oom, {memory.device: memory for memory in record.memory})
+    return out_of_memory(found, [limit.marker for limit in needs.memory])
 
 
 def record_has_gpu(record: Record) -> bool:
@@ -251,9 +286,12 @@ def record_has_gpu(record: Record) -> bool:
 class _LateWindow:
     """A window that opens now, or with ``wait`` as soon as TensorFlow has been imported."""
 
-    def __init__(self, rules: Sequence[Rule], *, wait: bool) -> None:
+    def __init__(
+        self, rules: Sequence[Rule], *, wait: bool = False, memory_only: bool = False
+    ) -> None:
+        self._memory_only = memory_only
         self._target = rules[0].target if rules else None
-        self._window: Window | None = None
+        self._window: Window | MemoryWindow | None = None
         self._hook: Any = None
         if wait and "tensorflow" not in sys.modules:
             self._hook = after_import("tensorflow", self._open)
@@ -262,14 +300,22 @@ class _LateWindow:
 
     def _open(self, _: object = None) -> None:
         from pytest_tfdevice.capture.output import flush_c_stdio
-        from pytest_tfdevice.capture.window import Window
 
         flush_c_stdio()
-        window = Window(self._target)
+        window = self._made()
         window.open()
         self._window = window
 
-    def close(self) -> Record | None:
+    def _made(self) -> Window | MemoryWindow:
+        if self._memory_only:
+            from pytest_tfdevice.capture.memory_window import MemoryWindow
+
+            return MemoryWindow()
+        from pytest_tfdevice.capture.window import Window
+
+        return Window(self._target)
+
+    def close(self, *, leftovers: bool = False) -> Record | None:
         """What was seen; None where TensorFlow was never imported."""
         if self._hook is not None:
             self._hook.remove()
@@ -280,4 +326,4 @@ class _LateWindow:
         # What the test's own logging Session printed stands in C's buffer: with the test it
         # belongs to, pytest shows it there; left alone, it would come out at the end of the run.
         flush_c_stdio()
-        return self._window.close()
+        return self._window.close(leftovers=leftovers)

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pytest_tfdevice.capture import entries, private, sessions
+from pytest_tfdevice.capture.copies import CopyPatch, HandCause
 from pytest_tfdevice.capture.interception import Interception
 
 
@@ -36,6 +37,7 @@ class Sink(Protocol):
     def on_op(self, op: RanOp) -> None: ...
     def on_op_raised(self, op_type: str, device: str, scope: str) -> None: ...
     def on_entry(self, entry: entries.Entry) -> None: ...
+    def on_copy(self, cause: HandCause, tensor: Any, target: str) -> None: ...
     def on_session_run(self, run: sessions.SessionRun) -> None: ...
     def on_problem(self, what: str) -> None: ...
 
@@ -68,6 +70,7 @@ class Channels:
         self._user_collects = False
         self._kept: Any = None
         self._sessions: sessions.SessionPatch | None = None
+        self._copies = CopyPatch(self._copy, self._is_silent)
         self._intercepted = Interception(
             self._callback, self._call_raised, self._op_raised, self._is_silent
         )
@@ -99,6 +102,7 @@ class Channels:
             )
             self._sessions.install()
             self._intercepted.install()
+            self._copies.install()
         elif self._sessions is not None:
             self._sessions.forget()
         if self._collecting:
@@ -106,6 +110,7 @@ class Channels:
             context.clear_kernel_cache()
 
     def _switch_off(self) -> None:
+        self._copies.remove()
         self._intercepted.remove()
         self._leave_context()
         if self._sessions is not None:
@@ -332,6 +337,10 @@ class Channels:
                 sink.on_session_run(run)
             except Exception as error:  # must never break the run that was watched
                 sink.on_problem(f"a Session run could not be recorded: {error!r}")
+
+    def _copy(self, cause: HandCause, tensor: Any, target: str) -> None:
+        for sink in self._receivers():
+            sink.on_copy(cause, tensor, target)
 
     def _problem(self, what: str) -> None:
         for sink in self._receivers():

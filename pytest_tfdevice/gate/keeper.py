@@ -149,9 +149,9 @@ class Keeper:
         found = {environment for _, _, environment in self._seen}
         if not found and self.settings.simulate is not None and self._has_files():
             from pytest_tfdevice.baseline.entries import SIMULATED, Environment, minor
-            from pytest_tfdevice.simulation import installed_version
+            from pytest_tfdevice.versions import installed_tensorflow
 
-            version = installed_version()
+            version = installed_tensorflow()
             if version is not None:
                 found = {Environment(SIMULATED, minor(version)).key}
         return found
