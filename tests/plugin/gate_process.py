@@ -20,9 +20,10 @@ from typing import Any
 
 import pytest
 
-import pytest_tfdevice.plugin  # noqa: F401  (loaded before the fork)
+import pytest_tfdevice.plugin
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(pytest_tfdevice.plugin.__file__).resolve().parents[1]
+"""Holds the package that is tested: the installed one, not necessarily this checkout's."""
 ENVIRONMENT = "placement log"
 NOT_INHERITED = ("PYTEST_", "CI", "TF_", "CUDA_VISIBLE_DEVICES")
 
