@@ -15,7 +15,7 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .model import SourceLine
+    from pytest_tfdevice.model import SourceLine
 
 Callback = Callable[[ModuleType], object]
 
@@ -147,7 +147,7 @@ def _install() -> None:
 
 def _importing_line(frame: FrameType | None) -> SourceLine | None:
     """The first frame that isn't the import system's or this module's."""
-    from .model import SourceLine
+    from pytest_tfdevice.model import SourceLine
 
     while frame is not None:
         file = frame.f_code.co_filename

@@ -4,10 +4,10 @@
 TensorFlow of this process.  Both give a :class:`KernelRegistry` of the same entries.
 """
 
-from .live import registered
-from .registry import KernelRegistry
-from .shipped import NoTableError, for_version, shipped_versions, table_text
-from .table import KernelEntry, TableError
+from pytest_tfdevice.kernels.live import registered
+from pytest_tfdevice.kernels.registry import KernelRegistry
+from pytest_tfdevice.kernels.shipped import NoTableError, for_version, shipped_versions, table_text
+from pytest_tfdevice.kernels.table import KernelEntry, TableError
 
 __all__ = [
     "KernelEntry",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from .live import registered
-from .registry import KernelRegistry
-from .shipped import NoTableError, for_version
+from pytest_tfdevice.kernels.live import registered
+from pytest_tfdevice.kernels.registry import KernelRegistry
+from pytest_tfdevice.kernels.shipped import NoTableError, for_version
 
 
 def gpu_kernels() -> KernelRegistry | None:
@@ -17,7 +17,7 @@ def gpu_kernels() -> KernelRegistry | None:
     """
     import tensorflow as tf
 
-    from .. import simulator
+    from pytest_tfdevice import simulator
 
     return _gpu_kernels(str(tf.__version__), simulator.loaded() is not None)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..capture import private
-from .dtypes import dtype_name
-from .registry import KernelRegistry
-from .table import KernelEntry, bool_value, int_value, make_entry, text_value
+from pytest_tfdevice.capture import private
+from pytest_tfdevice.kernels.dtypes import dtype_name
+from pytest_tfdevice.kernels.registry import KernelRegistry
+from pytest_tfdevice.kernels.table import KernelEntry, bool_value, int_value, make_entry, text_value
 
 
 def registered() -> KernelRegistry:

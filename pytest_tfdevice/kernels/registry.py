@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from .dtypes import dtype_order
-from .table import KernelEntry
+from pytest_tfdevice.kernels.dtypes import dtype_order
+from pytest_tfdevice.kernels.table import KernelEntry
 
 DEFAULT = "DEFAULT"
 """Kernels of this device type serve every device that has none of its own for the op."""

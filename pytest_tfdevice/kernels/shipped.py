@@ -6,8 +6,8 @@ import re
 from functools import lru_cache
 from importlib import resources
 
-from .registry import KernelRegistry
-from .table import decompress, parse_table
+from pytest_tfdevice.kernels.registry import KernelRegistry
+from pytest_tfdevice.kernels.table import decompress, parse_table
 
 
 class NoTableError(LookupError):

@@ -24,7 +24,7 @@ import gzip
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .dtypes import dtype_order
+from pytest_tfdevice.kernels.dtypes import dtype_order
 
 FORMAT_LINE = "# pytest-tfdevice kernel table 1"
 _VERSION_PREFIX = "# tensorflow "

@@ -30,9 +30,14 @@ class Special:
 
 @dataclass(frozen=True)
 class Codec:
-    """Encodes and decodes dataclasses; ``special`` classes in their own way."""
+    """Encodes and decodes dataclasses; ``special`` classes in their own way.
+
+    ``forward``: classes that type hints name without their module importing them, which would be
+    a circle.
+    """
 
     special: Mapping[type, Special] = field(default_factory=dict)
+    forward: tuple[type, ...] = ()
 
     def encode(self, value: Any) -> Any:
         """Plain data: dicts, lists, text, numbers."""
@@ -104,7 +109,7 @@ class Codec:
         return types.MappingProxyType(read)
 
     def _dataclass(self, cls: Any, data: Any, where: str) -> Any:
-        hints = _hints(cls)
+        hints = _hints(cls, self.forward)
         given = _object(data, where)
         unknown = sorted(set(given) - set(hints))
         if unknown:
@@ -120,8 +125,8 @@ class Codec:
 
 
 @cache
-def _hints(cls: Any) -> dict[str, Any]:
-    hints = get_type_hints(cls)
+def _hints(cls: Any, forward: tuple[type, ...]) -> dict[str, Any]:
+    hints = get_type_hints(cls, localns={known.__name__: known for known in forward})
     return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
 
 

@@ -6,16 +6,18 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_tfdevice.memory import GpuMemory
 from pytest_tfdevice.model import Device, Placement, Record
 from pytest_tfdevice.serial import documents
 from pytest_tfdevice.serial.codec import Codec, FormatError, Special
+from pytest_tfdevice.transfers import Transfer
 from pytest_tfdevice.verdict import Verdict
 
 KIND = "record"
 VERSION = 1
 
 DEVICE = Special(lambda device: device.canonical, lambda text: _device(text))
-CODEC = Codec({Device: DEVICE})
+CODEC = Codec({Device: DEVICE}, forward=(GpuMemory, Transfer))
 
 
 def record_to_json(record: Record) -> dict[str, Any]:

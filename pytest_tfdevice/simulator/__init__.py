@@ -11,10 +11,17 @@ asked about placement has the answer of a GPU machine.
 The C++ in ``native/`` is compiled when it is first needed for a TensorFlow.
 """
 
-from .build import Build, Progress, TensorFlowInstall, ensure_built
-from .errors import SimulatorError
-from .loading import DEVICE_NAME, LoadStats, Simulation, is_simulated, load, loaded
-from .on_import import load_on_import
+from pytest_tfdevice.simulator.build import Build, Progress, TensorFlowInstall, ensure_built
+from pytest_tfdevice.simulator.errors import SimulatorError
+from pytest_tfdevice.simulator.loading import (
+    DEVICE_NAME,
+    LoadStats,
+    Simulation,
+    is_simulated,
+    load,
+    loaded,
+)
+from pytest_tfdevice.simulator.on_import import load_on_import
 
 __all__ = [
     "DEVICE_NAME",

@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import cache
-from .errors import SimulatorError
-from .toolchain import Compiler, compile_library, find_compiler
+from pytest_tfdevice.simulator import cache
+from pytest_tfdevice.simulator.errors import SimulatorError
+from pytest_tfdevice.simulator.toolchain import Compiler, compile_library, find_compiler
 
 Progress = Callable[[str], object]
 """Gets one line of text when something takes long."""

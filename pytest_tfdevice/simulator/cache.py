@@ -13,7 +13,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .errors import SimulatorError
+from pytest_tfdevice.simulator.errors import SimulatorError
 
 CACHE_VARIABLE = "PYTEST_TFDEVICE_CACHE"
 

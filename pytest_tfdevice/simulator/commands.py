@@ -9,13 +9,19 @@ import platform
 import shutil
 from pathlib import Path
 
-from .. import kernels
-from ..units import format_size
-from . import cache
-from .build import Build, TensorFlowInstall, builds, ensure_built, source_hash
-from .errors import SimulatorError
-from .loading import check_platform
-from .toolchain import find_compiler
+from pytest_tfdevice import kernels
+from pytest_tfdevice.simulator import cache
+from pytest_tfdevice.simulator.build import (
+    Build,
+    TensorFlowInstall,
+    builds,
+    ensure_built,
+    source_hash,
+)
+from pytest_tfdevice.simulator.errors import SimulatorError
+from pytest_tfdevice.simulator.loading import check_platform
+from pytest_tfdevice.simulator.toolchain import find_compiler
+from pytest_tfdevice.units import format_size
 
 _OWN_FILES = ("simulated_gpu-*", "compiling-*")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from .. import _import_hooks
+from pytest_tfdevice import _import_hooks
 
 _NOT_CULPRITS = ("tensorflow", "keras", "pytest_tfdevice", "tensorboard", "tf_keras")
 

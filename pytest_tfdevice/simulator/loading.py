@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import kernels
-from ..capture import private
-from ..model import DeviceError, DeviceSpec
-from ..units import SizeError, format_size, parse_size
-from .build import Progress, TensorFlowInstall, ensure_built
-from .errors import SimulatorError
-from .initialised import who_imported_tensorflow
+from pytest_tfdevice import kernels
+from pytest_tfdevice.capture import private
+from pytest_tfdevice.model import DeviceError, DeviceSpec
+from pytest_tfdevice.simulator.build import Progress, TensorFlowInstall, ensure_built
+from pytest_tfdevice.simulator.errors import SimulatorError
+from pytest_tfdevice.simulator.initialised import who_imported_tensorflow
+from pytest_tfdevice.units import SizeError, format_size, parse_size
 
 DEVICE_NAME = "Simulated GPU (host memory)"
 """``device_name`` in ``tf.config.experimental.get_device_details`` of a simulated GPU."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .._import_hooks import Hook, after_import
-from .build import Progress
-from .errors import SimulatorError
-from .loading import check_arguments, check_platform, load
+from pytest_tfdevice._import_hooks import Hook, after_import
+from pytest_tfdevice.simulator.build import Progress
+from pytest_tfdevice.simulator.errors import SimulatorError
+from pytest_tfdevice.simulator.loading import check_arguments, check_platform, load
 
 
 def load_on_import(

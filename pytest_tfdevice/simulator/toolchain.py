@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import SimulatorError
+from pytest_tfdevice.simulator.errors import SimulatorError
 
 CANDIDATES = ("g++", "c++", "clang++")
 _TIMEOUT = 900

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import strategies as st
 
 from pytest_tfdevice.explain import REASON_CODES
+from pytest_tfdevice.memory import GpuMemory
 from pytest_tfdevice.model import (
     ArgSpec,
     Device,
@@ -21,6 +22,7 @@ from pytest_tfdevice.model import (
     TensorInfo,
 )
 from pytest_tfdevice.serial.run_report import Operation, RunReport, TestReport, Transfers
+from pytest_tfdevice.transfers import Cause, Transfer
 
 NUMBERS = st.integers(0, 10**9)
 TEXT = st.text(max_size=12)
@@ -99,8 +101,35 @@ def mapping(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.dictionaries(TEXT, values, max_size=3).map(MappingProxyType)
 
 
+MEMORY = st.builds(
+    GpuMemory,
+    DEVICES,
+    before=NUMBERS,
+    peak=NUMBERS,
+    after=NUMBERS,
+    left=st.none() | NUMBERS,
+    limit=st.none() | NUMBERS,
+    growth=st.none() | st.booleans(),
+    utilisation=st.none() | st.floats(0, 1),
+)
+TRANSFERS = st.builds(
+    Transfer,
+    tensor=NAMES | TEXT,
+    dtype=DTYPES,
+    shape=SHAPES,
+    source=DEVICES,
+    target=DEVICES,
+    producer=st.none() | NAMES,
+    consumers=st.lists(NAMES, max_size=2).map(tuple),
+    cause=st.sampled_from(get_args(Cause)),
+    in_loop=st.booleans(),
+    count=st.integers(1, 99),
+    line=st.none() | SOURCES,
+)
 RECORDS = st.builds(
     Record,
+    memory=st.lists(MEMORY, max_size=2).map(tuple),
+    transfers=st.lists(TRANSFERS, max_size=2).map(tuple),
     placements=st.lists(PLACEMENTS, max_size=6).map(tuple),
     devices=st.lists(DEVICE_INFOS, max_size=2).map(tuple),
     signatures=mapping(SIGNATURES),
