@@ -314,6 +314,36 @@ def _check(args: argparse.Namespace) -> int:
     return {"passed": 0, "failed": 1}.get(done.outcome, BAD_INPUT)
 
 
+# diff
+
+
+def _diff_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("old", metavar="OLD.json", help="a report or a baseline")
+    parser.add_argument("new", metavar="NEW.json", help="the one to compare with it")
+    parser.add_argument(
+        "--format", choices=("text", "markdown", "json"), default="text", help="how to print it"
+    )
+
+
+def _diff(args: argparse.Namespace) -> int:
+    from pytest_tfdevice.baseline import diff
+    from pytest_tfdevice.reports import diff as texts
+    from pytest_tfdevice.serial.documents import FileError
+
+    try:
+        old, new = diff.read(args.old), diff.read(args.new)
+    except FileError as error:
+        raise InputError(str(error)) from None
+    found = diff.diff(old, new)
+    if old and new and not found.compared:
+        raise InputError(f"no test of {args.old} is in {args.new}: there is nothing to compare")
+    if args.format == "json":
+        print(json.dumps(diff.to_json(found), indent=1))
+    else:
+        print((texts.text if args.format == "text" else texts.markdown)(found), end="")
+    return int(found.is_regression)
+
+
 # devices, simulator
 
 
@@ -355,6 +385,7 @@ COMMANDS: dict[str, Command] = {
         _check,
         _check_arguments,
     ),
+    "diff": Command("tell what moved between two reports or baselines", _diff, _diff_arguments),
     "devices": Command("say what devices are here, and what is missing", _devices),
     "simulator": Command(
         "build, show or remove the simulated GPU", _no_command, _simulator_arguments

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -53,6 +54,36 @@ class Simulate:
 
 
 @dataclass(frozen=True)
+class Require:
+    """How many GPUs a run was promised, and whether simulated ones will do."""
+
+    count: int
+    simulated: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Require:
+        """Reads ``gpu:N`` or ``any:N``.
+
+        Raises:
+            ValueError: ``text`` is neither; the message says what is wrong.
+        """
+        kind, _, number = text.strip().partition(":")
+        known = kind in ("gpu", "any") and number.isascii() and number.isdigit()
+        if not known or not 1 <= int(number) <= 1000:
+            raise ValueError(
+                f"{text!r} is neither gpu:N, for real GPUs, nor any:N, for simulated ones too, "
+                "N being 1 or more"
+            )
+        return cls(int(number), kind == "any")
+
+    def __str__(self) -> str:
+        return f"{'any' if self.simulated else 'gpu'}:{self.count}"
+
+
+BASELINE_MODES = ("check", "create", "update", "off")
+
+
+@dataclass(frozen=True)
 class Settings:
     """What was asked for, by command line or ini file.
 
@@ -62,6 +93,10 @@ class Settings:
         enforce: judge every test that uses TensorFlow as if it were marked ``on_gpu``.
         strict: ``strict`` for every marker that doesn't say otherwise.
         allow: added to the ``allow`` of every marker.
+        baseline: what is done with baselines, one of ``BASELINE_MODES``.
+        baseline_dir: where they are kept instead of beside the tests.
+        require: the GPUs that were promised.
+        expected_skips: the file that lists the marked tests that may skip.
         gpu_memory_fraction: limit on the peak of every marked test, as a share of the GPU's memory;
             None for none.
         top: how many tests the table of memory and transfers shows; 0 for no table.
@@ -72,6 +107,10 @@ class Settings:
     enforce: bool = False
     strict: bool = False
     allow: tuple[Pattern, ...] = ()
+    baseline: str = "check"
+    baseline_dir: Path | None = None
+    require: Require | None = None
+    expected_skips: Path | None = None
     gpu_memory_fraction: float | None = None
     top: int = DEFAULT_TOP
 
@@ -89,6 +128,10 @@ class Settings:
             enforce=bool(texts["enforce"]),
             strict=bool(texts["strict"]),
             allow=tuple(_read("allow", text, _pattern) for text in texts["allow"] or ()),
+            baseline=_read("baseline", texts["baseline"] or "check", _mode),
+            baseline_dir=_path(config, "baseline_dir", texts["baseline_dir"]),
+            require=_read("require", texts["require"], Require.parse) if texts["require"] else None,
+            expected_skips=_path(config, "expected_skips", texts["expected_skips"]),
             gpu_memory_fraction=_optional(
                 "gpu_memory_fraction", texts["gpu_memory_fraction"], _fraction
             ),
@@ -149,10 +192,41 @@ def add_options(parser: pytest.Parser) -> None:
     _option(
         parser,
         group,
+        "baseline",
+        "What is done with baselines of placements: check compares, and records one where there "
+        "is none, but in CI; create records what isn't there; update records what ran anew; off.",
+        metavar="|".join(BASELINE_MODES),
+    )
+    _option(
+        parser,
+        group,
         "gpu_memory_fraction",
         "Share of a GPU's memory, above 0 up to 1, that the peak of every marked test may take; "
         "the marker gpu_memory goes before it.",
         metavar="F",
+    )
+    _option(
+        parser,
+        group,
+        "baseline_dir",
+        "A folder for the baselines, instead of __placements__ beside each test module.",
+        metavar="DIR",
+    )
+    _option(
+        parser,
+        group,
+        "require",
+        "End the run at its start, with the cause, where TensorFlow has fewer than N GPUs; with "
+        "any:N simulated ones will do.",
+        metavar="gpu:N|any:N",
+    )
+    _option(
+        parser,
+        group,
+        "expected_skips",
+        "A list of the marked tests that may skip, a node id or a pattern a line: others that skip "
+        "fail, and so does the run where a test on the list ran.",
+        metavar="FILE",
     )
     _option(
         parser,
@@ -165,8 +239,8 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def _option(parser: pytest.Parser, group: Any, name: str, text: str, **extra: Any) -> None:
-    option = f"--tfdevice-{name.replace('_', '-')}"
-    group.addoption(option, dest=f"tfdevice_{name}", default=None, help=text, **extra)
+    flag = f"--tfdevice-{name.replace('_', '-')}"
+    group.addoption(flag, dest=f"tfdevice_{name}", default=None, help=text, **extra)
     key = f"tfdevice_{name}"
     if extra.get("action") == "append":
         parser.addini(key, text, type="linelist", default=None)
@@ -233,3 +307,19 @@ def _read(name: str, text: Any, parse: Any) -> Any:
     except ValueError as error:  # PatternError and SizeError too
         option = f"--tfdevice-{name.replace('_', '-')}"
         raise pytest.UsageError(f"{option} (ini: tfdevice_{name}): {error}") from None
+
+
+def _mode(text: str) -> str:
+    if text not in BASELINE_MODES:
+        raise ValueError(f"{text!r} is none of {', '.join(BASELINE_MODES)}")
+    return text
+
+
+def _path(config: pytest.Config, name: str, text: str | None) -> Path | None:
+    """A path of the command line is relative to where pytest was started, one of the ini file to
+    that file's folder."""
+    if not text:
+        return None
+    on_command_line = config.getoption(f"tfdevice_{name}", default=None) is not None
+    ini = config.inipath.parent if config.inipath is not None else config.rootpath
+    return (config.invocation_params.dir if on_command_line else ini) / text

@@ -43,17 +43,26 @@ class Requirement:
 
 
 @dataclass(frozen=True)
+class Baseline:
+    """The test's placements are compared with a baseline; ``name`` tells several apart."""
+
+    name: str | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
     """What is to be done with one test.
 
     ``requirement`` is None for a test that runs anywhere; ``rules``, ``memory`` and ``transfers``
-    are what its record is judged by, each on its own.
+    are what its record is judged by, each on its own.  ``baseline`` is None for a test that has
+    none.
     """
 
     requirement: Requirement | None = None
     rules: tuple[Rule, ...] = ()
     memory: tuple[MemoryLimit, ...] = ()
     transfers: tuple[TransferLimit, ...] = ()
+    baseline: Baseline | None = None
 
     @property
     def marked(self) -> bool:
@@ -62,7 +71,12 @@ class Plan:
     @property
     def judged(self) -> bool:
         """True for a test that its record can fail."""
-        return bool(self.rules or self.memory or self.transfers)
+        return bool(self.rules or self.memory or self.transfers or self.baseline)
+
+    @property
+    def target(self) -> str:
+        """The device that the test is meant to be on, where it names one; else the GPU."""
+        return str(self.rules[0].target) if self.rules else "GPU"
 
 
 @dataclass(frozen=True)
@@ -76,6 +90,7 @@ class _Mark:
     allow: tuple[Pattern, ...] = ()
     strict: bool = False
     min_ratio: float | None = None
+    baseline: Baseline | None = None
     memory: MemoryLimit | None = None
     transfers: TransferLimit | None = None
     text: str = field(default="", compare=False)
@@ -140,6 +155,14 @@ def on_device(
     return _rule_mark(spec, ops, allow, strict, min_ratio)
 
 
+def placement_baseline(name: str | None = None) -> _Mark:
+    """compare what the test runs, operation by operation, with the baseline that is kept in \
+__placements__ beside the test, and fail where one left the GPU (see --tfdevice-baseline)."""
+    if name is not None and (not isinstance(name, str) or not name.strip() or "#" in name):
+        raise MarkError(f"name={name!r} is no name: a text without # is wanted")
+    return _Mark(frozenset(), baseline=Baseline(name))
+
+
 def gpu_memory(
     max_bytes: str | int | None = None,
     max_fraction: float | None = None,
@@ -175,6 +198,7 @@ MARKERS: dict[str, Callable[..., _Mark]] = {
     "requires_gpu": requires_gpu,
     "on_gpu": on_gpu,
     "on_device": on_device,
+    "placement_baseline": placement_baseline,
     "gpu_memory": gpu_memory,
     "gpu_transfers": gpu_transfers,
 }
@@ -206,11 +230,16 @@ def plan(item: pytest.Item, settings: Settings) -> Plan:
         rules.append(_merge_rules("on_device", same, settings))
     for rule in rules:
         requirement = _implied(requirement, rule)
+    baseline = None
+    if read["placement_baseline"] and settings.baseline != "off":
+        baseline = read["placement_baseline"][0].baseline
+        if not rules:
+            requirement = requirement or Requirement()
     memory, transfers = _limits(read["gpu_memory"], read["gpu_transfers"], bool(rules), settings)
     for index in [limit.index for limit in memory] + [None] * len(transfers):
         known = requirement or Requirement()
         requirement = replace(known, count=max(known.count, (index or 0) + 1))
-    return Plan(requirement, tuple(rules), memory, transfers)
+    return Plan(requirement, tuple(rules), memory, transfers, baseline)
 
 
 def enforced(settings: Settings) -> Rule:

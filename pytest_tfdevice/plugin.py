@@ -10,13 +10,20 @@ import pytest
 
 from pytest_tfdevice import hookspecs
 from pytest_tfdevice.config import Settings, add_options
-from pytest_tfdevice.fixtures import placement, placement_session, tf_devices
+from pytest_tfdevice.fixtures import (
+    GATE,
+    placement,
+    placement_baseline,
+    placement_session,
+    tf_devices,
+)
+from pytest_tfdevice.gate.hooks import Gate
 from pytest_tfdevice.marks import marker_lines
 from pytest_tfdevice.results import RunReport, TestResult
 from pytest_tfdevice.simulation import Simulation
 from pytest_tfdevice.testwatch import USAGE_ERRORS, TestWatch, Watched
 
-__all__ = ["placement", "placement_session", "tf_devices"]
+__all__ = ["placement", "placement_baseline", "placement_session", "tf_devices"]
 
 EXHAUSTED = "GPU memory ran out (tfdevice)"
 SECTION = "where TensorFlow ran (tfdevice)"
@@ -47,6 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
     watch = TestWatch(Settings.of(config))
     config.stash[_WATCH] = watch
     config.pluginmanager.register(_Results(watch.results), "tfdevice-results")
+    config.stash[GATE] = Gate(config, watch.settings)
+    config.pluginmanager.register(config.stash[GATE], "tfdevice-gate")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -95,6 +104,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     for watched in found:
         if watched.report:
             pytest.fail(watched.report, pytrace=False)
+    item.config.stash[GATE].check_marked(item, [watched.record for watched in found])
     return result
 
 

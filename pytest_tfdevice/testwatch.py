@@ -181,7 +181,7 @@ class TestWatch:
             return
         if not needs.rules and self.settings.enforce and self._has_gpu():
             needs = replace(needs, rules=(enforced(self.settings),))
-        memory_only = not (needs.rules or needs.transfers or everything)
+        memory_only = not (needs.rules or needs.transfers or needs.baseline or everything)
         window = _LateWindow(needs.rules, wait=report_only, memory_only=memory_only)
         error: BaseException | None = None
         try:

@@ -145,3 +145,15 @@ def _markup(results: Sequence[TestResult]) -> dict[str, bool]:
     if outcomes & {"failed", "error"}:
         return {"red": True, "bold": True}
     return {"green": True} if "passed" in outcomes else {}
+
+
+def write_lines(
+    reporter: Reporter, lines: Sequence[str], title: str = "placement baselines"
+) -> None:
+    """A section of its own, if there is anything to say."""
+    if not lines:
+        return
+    reporter.section(title)
+    for line in lines:
+        bad = line.startswith(("stale:", "error:"))
+        reporter.write_line(escape(line), **({"red": True} if bad else {}))

@@ -18,8 +18,7 @@ import pytest
 if importlib.util.find_spec("tensorflow") is None:
     pytest.skip("needs TensorFlow", allow_module_level=True)
 
-ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = ROOT / "examples" / "custom_host_op"
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "custom_host_op"
 
 
 def run(folder: Path, *arguments: str, **env: str) -> str:
@@ -28,7 +27,7 @@ def run(folder: Path, *arguments: str, **env: str) -> str:
     done = subprocess.run(
         [*command, "--tfdevice-simulate", "1", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3", **env},
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **env},
         capture_output=True,
         text=True,
         timeout=300,
