@@ -340,7 +340,10 @@ class Channels:
 
     def _copy(self, cause: HandCause, tensor: Any, target: str) -> None:
         for sink in self._receivers():
-            sink.on_copy(cause, tensor, target)
+            try:
+                sink.on_copy(cause, tensor, target)
+            except Exception as error:  # must never break the copy that was watched
+                sink.on_problem(f"a tensor's copy could not be recorded: {error!r}")
 
     def _problem(self, what: str) -> None:
         for sink in self._receivers():

@@ -124,7 +124,11 @@ class SessionPatch:
                 session, asked, feeds, fetches, targets, metadata if own is None else own
             )
             graphs = _partition_graphs(buffers, metadata if own is None else own)
-            fed = {_output_name(name): tuple(value.shape) for name, value in feeds.items()}
+            fed = {
+                _output_name(name): tuple(value.shape)
+                for name, value in feeds.items()
+                if hasattr(value, "shape")
+            }
             self._told(session, graphs, key, fed)
             return result
         except Exception:
