@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.accuracy.program import Step, clean
-from benchmarks.accuracy.programs.clean_layers import KL, fit
+from benchmarks.accuracy.programs.clean_layers import KL, fit, paired
 
 OPT = tf.keras.optimizers
 
@@ -27,7 +27,7 @@ def _optimizer_step(optimizer: object) -> Step:
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(model(ids, training=True) ** 2)
         weights = model.trainable_variables
-        optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+        optimizer.apply_gradients(paired(tape.gradient(loss, weights), weights))
         return loss
 
     return step
@@ -105,7 +105,7 @@ def loop_over_dataset_in_function() -> Step:
             with tf.GradientTape() as tape:
                 loss = tf.reduce_mean(layer(x) ** 2)
             weights = layer.trainable_variables
-            optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+            optimizer.apply_gradients(paired(tape.gradient(loss, weights), weights))
             total += loss
         return total
 
