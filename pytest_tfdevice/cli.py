@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
+    from pytest_tfdevice.log_facts import LogFacts
     from pytest_tfdevice.model import Placement
 
 PROG = "pytest-tfdevice"
@@ -152,13 +153,14 @@ def _parse(args: argparse.Namespace) -> int:
     return 0
 
 
-def _placements(log: str) -> Iterator[Placement]:
-    from pytest_tfdevice.placement_log import parse_stream
+def _placements(log: str, facts: LogFacts | None = None) -> Iterator[Placement]:
+    """Placements of a log; ``facts`` gets everything else that it says."""
+    from pytest_tfdevice.placement_log import blocks, parse_stream
 
     name = "standard input" if log == "-" else log
     try:
         with _opened(log) as file:
-            yield from parse_stream(file)
+            yield from parse_stream(file if facts is None else facts.passing(blocks(file)))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name.
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"can't read {name}: {reason}") from error
@@ -213,6 +215,135 @@ WRITERS: dict[str, Callable[[Iterable[Row]], None]] = {
 }
 
 
+# explain
+
+
+def _explain_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("log", metavar="LOG", help="a log file, or - for standard input")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to print")
+    parser.add_argument(
+        "--tensorflow",
+        metavar="VERSION",
+        help="the release whose GPU kernels are asked (default: the log's own, if it tells)",
+    )
+
+
+def _explain(args: argparse.Namespace) -> int:
+    from pytest_tfdevice.kernels.ops import shipped_signatures
+    from pytest_tfdevice.kernels.shipped import NoTableError, table_text
+    from pytest_tfdevice.log_explain import explain_log
+    from pytest_tfdevice.log_facts import LogFacts
+    from pytest_tfdevice.log_kernels import choose_kernels
+    from pytest_tfdevice.reports import log_text
+    from pytest_tfdevice.versions import installed_tensorflow
+
+    try:
+        if args.tensorflow is not None:
+            table_text(args.tensorflow)
+    except NoTableError as error:
+        raise InputError(str(error)) from error
+    facts = LogFacts()
+    found = explain_log(
+        _placements(args.log, facts),
+        facts,
+        shipped_signatures(),
+        lambda: choose_kernels(facts.version, args.tensorflow, installed_tensorflow()),
+    )
+    if args.format == "json":
+        print(json.dumps(log_text.log_json(found), indent=1))
+    else:
+        print(log_text.log_text(found))
+    if not (found.total or found.set_apart or found.functions or found.failures):
+        _remark(NO_PLACEMENT)
+    return 0
+
+
+# check
+
+
+def _check_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a SavedModel, .keras, .h5 or frozen .pb")
+    parser.add_argument(
+        "--simulate",
+        metavar="N[:MEMORY]",
+        default="0",
+        help="check on N simulated GPUs instead of real ones",
+    )
+    parser.add_argument(
+        "--import",
+        metavar="MODULE",
+        dest="imports",
+        action="append",
+        default=[],
+        help="import the module of the model's custom layers or ops first; repeatable",
+    )
+    parser.add_argument(
+        "--allow",
+        metavar="PATTERN",
+        action="append",
+        default=[],
+        help="an operation that may be elsewhere: an op type, name:PATTERN or reason:CODE",
+    )
+    parser.add_argument("--strict", action="store_true", help="all but structural operations count")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to print")
+
+
+def _check(args: argparse.Namespace) -> int:
+    from pytest_tfdevice.modelcheck import ModelError, check_model
+    from pytest_tfdevice.patterns import PatternError, parse_patterns
+    from pytest_tfdevice.reports import model_text
+
+    number, _, memory = args.simulate.partition(":")
+    if not number.isdigit():
+        raise InputError(f"--simulate {args.simulate}: no N or N:MEMORY, such as 1 or '1:8 GiB'")
+    try:
+        done = check_model(
+            args.model,
+            simulate=int(number),
+            memory=memory or "16 GiB",
+            imports=args.imports,
+            allow=parse_patterns(args.allow),
+            strict=args.strict,
+        )
+    except (ModelError, PatternError) as error:
+        raise InputError(str(error)) from error
+    if args.format == "json":
+        print(json.dumps(model_text.model_json(done), indent=1))
+    else:
+        print(model_text.model_text(done))
+    return {"passed": 0, "failed": 1}.get(done.outcome, BAD_INPUT)
+
+
+# diff
+
+
+def _diff_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("old", metavar="OLD.json", help="a report or a baseline")
+    parser.add_argument("new", metavar="NEW.json", help="the one to compare with it")
+    parser.add_argument(
+        "--format", choices=("text", "markdown", "json"), default="text", help="how to print it"
+    )
+
+
+def _diff(args: argparse.Namespace) -> int:
+    from pytest_tfdevice.baseline import diff
+    from pytest_tfdevice.reports import diff as texts
+    from pytest_tfdevice.serial.documents import FileError
+
+    try:
+        old, new = diff.read(args.old), diff.read(args.new)
+    except FileError as error:
+        raise InputError(str(error)) from None
+    found = diff.diff(old, new)
+    if old and new and not found.compared:
+        raise InputError(f"no test of {args.old} is in {args.new}: there is nothing to compare")
+    if args.format == "json":
+        print(json.dumps(diff.to_json(found), indent=1))
+    else:
+        print((texts.text if args.format == "text" else texts.markdown)(found), end="")
+    return int(found.is_regression)
+
+
 # devices, simulator
 
 
@@ -246,6 +377,15 @@ def _no_command(args: argparse.Namespace) -> int:
 
 COMMANDS: dict[str, Command] = {
     "parse": Command("print the op to device map of a placement log", _parse, _parse_arguments),
+    "explain": Command(
+        "say what a placement log shows on the CPU, and why", _explain, _explain_arguments
+    ),
+    "check": Command(
+        "say which operations of a saved model don't go to the GPU, and why",
+        _check,
+        _check_arguments,
+    ),
+    "diff": Command("tell what moved between two reports or baselines", _diff, _diff_arguments),
     "devices": Command("say what devices are here, and what is missing", _devices),
     "simulator": Command(
         "build, show or remove the simulated GPU", _no_command, _simulator_arguments

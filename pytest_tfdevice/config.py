@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_tfdevice.patterns import Pattern
 
 DEFAULT_MEMORY = 16 * 2**30
+DEFAULT_TOP = 10
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,36 @@ class Simulate:
 
 
 @dataclass(frozen=True)
+class Require:
+    """How many GPUs a run was promised, and whether simulated ones will do."""
+
+    count: int
+    simulated: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Require:
+        """Reads ``gpu:N`` or ``any:N``.
+
+        Raises:
+            ValueError: ``text`` is neither; the message says what is wrong.
+        """
+        kind, _, number = text.strip().partition(":")
+        known = kind in ("gpu", "any") and number.isascii() and number.isdigit()
+        if not known or not 1 <= int(number) <= 1000:
+            raise ValueError(
+                f"{text!r} is neither gpu:N, for real GPUs, nor any:N, for simulated ones too, "
+                "N being 1 or more"
+            )
+        return cls(int(number), kind == "any")
+
+    def __str__(self) -> str:
+        return f"{'any' if self.simulated else 'gpu'}:{self.count}"
+
+
+BASELINE_MODES = ("check", "create", "update", "off")
+
+
+@dataclass(frozen=True)
 class Settings:
     """What was asked for, by command line or ini file.
 
@@ -61,6 +93,13 @@ class Settings:
         enforce: judge every test that uses TensorFlow as if it were marked ``on_gpu``.
         strict: ``strict`` for every marker that doesn't say otherwise.
         allow: added to the ``allow`` of every marker.
+        baseline: what is done with baselines, one of ``BASELINE_MODES``.
+        baseline_dir: where they are kept instead of beside the tests.
+        require: the GPUs that were promised.
+        expected_skips: the file that lists the marked tests that may skip.
+        gpu_memory_fraction: limit on the peak of every marked test, as a share of the GPU's memory;
+            None for none.
+        top: how many tests the table of memory and transfers shows; 0 for no table.
     """
 
     simulate: Simulate | None = None
@@ -68,6 +107,12 @@ class Settings:
     enforce: bool = False
     strict: bool = False
     allow: tuple[Pattern, ...] = ()
+    baseline: str = "check"
+    baseline_dir: Path | None = None
+    require: Require | None = None
+    expected_skips: Path | None = None
+    gpu_memory_fraction: float | None = None
+    top: int = DEFAULT_TOP
 
     @classmethod
     def of(cls, config: pytest.Config) -> Settings:
@@ -83,6 +128,14 @@ class Settings:
             enforce=bool(texts["enforce"]),
             strict=bool(texts["strict"]),
             allow=tuple(_read("allow", text, _pattern) for text in texts["allow"] or ()),
+            baseline=_read("baseline", texts["baseline"] or "check", _mode),
+            baseline_dir=_path(config, "baseline_dir", texts["baseline_dir"]),
+            require=_read("require", texts["require"], Require.parse) if texts["require"] else None,
+            expected_skips=_path(config, "expected_skips", texts["expected_skips"]),
+            gpu_memory_fraction=_optional(
+                "gpu_memory_fraction", texts["gpu_memory_fraction"], _fraction
+            ),
+            top=_optional("top", texts["top"], _number, DEFAULT_TOP),
         )
 
     def effective(self) -> list[str]:
@@ -136,10 +189,58 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="PATTERN",
         action="append",
     )
+    _option(
+        parser,
+        group,
+        "baseline",
+        "What is done with baselines of placements: check compares, and records one where there "
+        "is none, but in CI; create records what isn't there; update records what ran anew; off.",
+        metavar="|".join(BASELINE_MODES),
+    )
+    _option(
+        parser,
+        group,
+        "gpu_memory_fraction",
+        "Share of a GPU's memory, above 0 up to 1, that the peak of every marked test may take; "
+        "the marker gpu_memory goes before it.",
+        metavar="F",
+    )
+    _option(
+        parser,
+        group,
+        "baseline_dir",
+        "A folder for the baselines, instead of __placements__ beside each test module.",
+        metavar="DIR",
+    )
+    _option(
+        parser,
+        group,
+        "require",
+        "End the run at its start, with the cause, where TensorFlow has fewer than N GPUs; with "
+        "any:N simulated ones will do.",
+        metavar="gpu:N|any:N",
+    )
+    _option(
+        parser,
+        group,
+        "expected_skips",
+        "A list of the marked tests that may skip, a node id or a pattern a line: others that skip "
+        "fail, and so does the run where a test on the list ran.",
+        metavar="FILE",
+    )
+    _option(
+        parser,
+        group,
+        "top",
+        "How many tests the table of GPU memory and transfers shows, those that take most first "
+        f"(default {DEFAULT_TOP}); 0 for no table.",
+        metavar="N",
+    )
 
 
 def _option(parser: pytest.Parser, group: Any, name: str, text: str, **extra: Any) -> None:
-    group.addoption(f"--tfdevice-{name}", dest=f"tfdevice_{name}", default=None, help=text, **extra)
+    flag = f"--tfdevice-{name.replace('_', '-')}"
+    group.addoption(flag, dest=f"tfdevice_{name}", default=None, help=text, **extra)
     key = f"tfdevice_{name}"
     if extra.get("action") == "append":
         parser.addini(key, text, type="linelist", default=None)
@@ -177,8 +278,48 @@ def _pattern(text: str) -> Pattern:
     return Pattern.parse(text)
 
 
+def _fraction(text: str) -> float:
+    """A share above 0, at most 1."""
+    try:
+        fraction = float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no number") from None
+    if not 0 < fraction <= 1:  # also for NaN
+        raise ValueError(f"{text!r} is no share of a GPU's memory: above 0, at most 1")
+    return fraction
+
+
+def _number(text: str) -> int:
+    """A whole number from 0 up."""
+    if not (text.strip().isascii() and text.strip().isdigit()):
+        raise ValueError(f"{text!r} is no number of tests: a whole number from 0 up")
+    return int(text)
+
+
+def _optional(name: str, text: Any, parse: Any, default: Any = None) -> Any:
+    """As :func:`_read`; the default where nothing was given."""
+    return default if text is None or text == "" else _read(name, text, parse)
+
+
 def _read(name: str, text: Any, parse: Any) -> Any:
     try:
         return parse(text)
     except ValueError as error:  # PatternError and SizeError too
-        raise pytest.UsageError(f"--tfdevice-{name} (ini: tfdevice_{name}): {error}") from None
+        option = f"--tfdevice-{name.replace('_', '-')}"
+        raise pytest.UsageError(f"{option} (ini: tfdevice_{name}): {error}") from None
+
+
+def _mode(text: str) -> str:
+    if text not in BASELINE_MODES:
+        raise ValueError(f"{text!r} is none of {', '.join(BASELINE_MODES)}")
+    return text
+
+
+def _path(config: pytest.Config, name: str, text: str | None) -> Path | None:
+    """A path of the command line is relative to where pytest was started, one of the ini file to
+    that file's folder."""
+    if not text:
+        return None
+    on_command_line = config.getoption(f"tfdevice_{name}", default=None) is not None
+    ini = config.inipath.parent if config.inipath is not None else config.rootpath
+    return (config.invocation_params.dir if on_command_line else ini) / text

@@ -201,6 +201,8 @@ def _visible_devices(tf: Any) -> list[DeviceInfo]:
                     memory=limit or memory,
                     compute_capability=capability,
                     simulated=kind == "GPU" and bool(simulated),
+                    is_logical=kind == "GPU" and limit is not None,
+                    growth=_growth(tf, physical) if kind == "GPU" else None,
                 )
             )
     return found
@@ -237,6 +239,14 @@ def _limits(tf: Any, physical: Any) -> list[int | None]:
     if not configured:
         return [None]
     return [c.memory_limit * 2**20 if c.memory_limit else None for c in configured]
+
+
+def _growth(tf: Any, physical: Any) -> bool | None:
+    try:
+        growth: bool | None = tf.config.experimental.get_memory_growth(physical)
+    except ValueError:  # it isn't one of TensorFlow's list any more
+        return None
+    return growth
 
 
 def _details(tf: Any, physical: Any) -> tuple[str, tuple[int, int] | None]:
@@ -286,6 +296,10 @@ def _describe_device(info: DeviceInfo) -> str:
         parts.append(info.description)
     if info.memory is not None:
         parts.append(format_size(info.memory))
+    if info.is_logical:
+        parts.append("a logical device's limit")
+    if info.growth:
+        parts.append("memory grows as needed")
     if info.compute_capability is not None:
         parts.append("compute capability {}.{}".format(*info.compute_capability))
     return ", ".join(parts)

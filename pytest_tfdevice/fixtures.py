@@ -1,4 +1,4 @@
-"""The fixtures ``placement``, ``placement_session`` and ``tf_devices``."""
+"""The fixtures ``placement``, ``placement_session``, ``placement_baseline`` and ``tf_devices``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ import pytest
 if TYPE_CHECKING:
     from pytest_tfdevice.capture.logging_session import LoggingSession
     from pytest_tfdevice.devices import DeviceReport
+    from pytest_tfdevice.gate.hooks import Gate
+    from pytest_tfdevice.model import Record
     from pytest_tfdevice.watching import Watch, WatchedRecord
+
+
+GATE: pytest.StashKey[Gate] = pytest.StashKey()
 
 
 class PlacementFixture:
@@ -82,6 +87,39 @@ class SessionFactory:
         """Closes what was opened, the latest first."""
         while self._open:
             self._open.pop().close()
+
+
+class BaselineFixture:
+    """What the fixture ``placement_baseline`` gives."""
+
+    def __init__(self, item: pytest.Item) -> None:
+        self._item = item
+
+    def check(self, record: Record | Watch, name: str | None = None, on: str = "GPU") -> None:
+        """Compares a record with the baseline of this test, and fails where an operation that
+        counts left its device.
+
+        Skips where TensorFlow has no GPU, which ``on`` asks for.
+
+        Args:
+            record: of ``placement.capture()``, or any other.
+            name: tells several checks of one test apart.
+            on: the device that is meant.
+        """
+        __tracebackhide__ = True
+        from pytest_tfdevice.model import Record
+
+        found = record if isinstance(record, Record) else record.record
+        has_gpu = any(info.device.type == "GPU" for info in found.devices)
+        if found.tensorflow and not has_gpu and "GPU" in on.upper():
+            pytest.skip("needs a GPU to compare placements with a baseline, this process has none")
+        self._item.config.stash[GATE].check(self._item, found, name, on)
+
+
+@pytest.fixture
+def placement_baseline(request: pytest.FixtureRequest) -> BaselineFixture:
+    """placement_baseline.check(record, name=None) compares a record with the test's baseline."""
+    return BaselineFixture(request.node)
 
 
 @pytest.fixture

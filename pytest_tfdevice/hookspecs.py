@@ -8,6 +8,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_tfdevice.model import Placement, Record
+    from pytest_tfdevice.results import RunReport
 
 
 @pytest.hookspec(firstresult=True)
@@ -24,3 +25,10 @@ def pytest_tfdevice_classify(
 
 def pytest_tfdevice_record(item: pytest.Item, record: Record) -> None:
     """Called with what a watched test ran, before it is judged."""
+
+
+def pytest_tfdevice_report(report: RunReport) -> None:
+    """Called once at the end of a run in which a test was watched, before the summary is printed.
+
+    Under pytest-xdist it is called on the controller, with the results of all workers.
+    """

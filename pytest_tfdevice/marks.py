@@ -19,8 +19,10 @@ from pytest_tfdevice.config import Settings
 from pytest_tfdevice.units import parse_size
 
 if TYPE_CHECKING:
+    from pytest_tfdevice.memory import MemoryLimit
     from pytest_tfdevice.model import DeviceSpec
     from pytest_tfdevice.patterns import Pattern, Rule
+    from pytest_tfdevice.transfers import TransferLimit
 
 KNOWN_TYPES = ("CPU", "GPU", "TPU", "TPU_SYSTEM", "XLA_CPU", "XLA_GPU", "XPU", "HPU", "NPU")
 """Types of device that TensorFlow and its device plugins register.  A marker may name no other: a
@@ -41,19 +43,40 @@ class Requirement:
 
 
 @dataclass(frozen=True)
+class Baseline:
+    """The test's placements are compared with a baseline; ``name`` tells several apart."""
+
+    name: str | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
     """What is to be done with one test.
 
-    ``requirement`` is None for a test that runs anywhere; ``rules`` are what its record is judged
-    by, each on its own.
+    ``requirement`` is None for a test that runs anywhere; ``rules``, ``memory`` and ``transfers``
+    are what its record is judged by, each on its own.  ``baseline`` is None for a test that has
+    none.
     """
 
     requirement: Requirement | None = None
     rules: tuple[Rule, ...] = ()
+    memory: tuple[MemoryLimit, ...] = ()
+    transfers: tuple[TransferLimit, ...] = ()
+    baseline: Baseline | None = None
 
     @property
     def marked(self) -> bool:
-        return self.requirement is not None or bool(self.rules)
+        return self.requirement is not None or self.judged
+
+    @property
+    def judged(self) -> bool:
+        """True for a test that its record can fail."""
+        return bool(self.rules or self.memory or self.transfers or self.baseline)
+
+    @property
+    def target(self) -> str:
+        """The device that the test is meant to be on, where it names one; else the GPU."""
+        return str(self.rules[0].target) if self.rules else "GPU"
 
 
 @dataclass(frozen=True)
@@ -67,6 +90,9 @@ class _Mark:
     allow: tuple[Pattern, ...] = ()
     strict: bool = False
     min_ratio: float | None = None
+    baseline: Baseline | None = None
+    memory: MemoryLimit | None = None
+    transfers: TransferLimit | None = None
     text: str = field(default="", compare=False)
 
 
@@ -129,10 +155,52 @@ def on_device(
     return _rule_mark(spec, ops, allow, strict, min_ratio)
 
 
+def placement_baseline(name: str | None = None) -> _Mark:
+    """compare what the test runs, operation by operation, with the baseline that is kept in \
+__placements__ beside the test, and fail where one left the GPU (see --tfdevice-baseline)."""
+    if name is not None and (not isinstance(name, str) or not name.strip() or "#" in name):
+        raise MarkError(f"name={name!r} is no name: a text without # is wanted")
+    return _Mark(frozenset(), baseline=Baseline(name))
+
+
+def gpu_memory(
+    max_bytes: str | int | None = None,
+    max_fraction: float | None = None,
+    index: int | None = None,
+    max_growth: str | int | None = None,
+) -> _Mark:
+    """fail the test when the peak on a GPU exceeds `max_bytes` ("2 GiB") or `max_fraction` of \
+that GPU's memory (0.5), or when more than `max_growth` is still held after the test that was not \
+before. Skips where there is no GPU, as requires_gpu does."""
+    from pytest_tfdevice.memory import memory_limit
+
+    return _Mark(frozenset(), memory=memory_limit(max_bytes, max_fraction, index, max_growth))
+
+
+def gpu_transfers(
+    max_count: int | None = None,
+    max_bytes: str | int | None = None,
+    direction: str | Iterable[str] = ("to_device", "to_host"),
+    scope: str | Iterable[str] = (),
+    scalars: bool = False,
+    total: bool = False,
+) -> _Mark:
+    """fail the test when more than `max_count` tensors, or `max_bytes`, cross between host and \
+GPU in one step. `direction`: "to_device", "to_host", "between_devices"; `scope`: only what is in \
+there ("block1/*"); `scalars`: count tensors of one element, too; `total`: judge the whole test."""
+    from pytest_tfdevice.transfers import transfer_limit
+
+    limit = transfer_limit(max_count, max_bytes, direction, scope, scalars, total)
+    return _Mark(frozenset(), transfers=limit)
+
+
 MARKERS: dict[str, Callable[..., _Mark]] = {
     "requires_gpu": requires_gpu,
     "on_gpu": on_gpu,
     "on_device": on_device,
+    "placement_baseline": placement_baseline,
+    "gpu_memory": gpu_memory,
+    "gpu_transfers": gpu_transfers,
 }
 
 
@@ -162,7 +230,16 @@ def plan(item: pytest.Item, settings: Settings) -> Plan:
         rules.append(_merge_rules("on_device", same, settings))
     for rule in rules:
         requirement = _implied(requirement, rule)
-    return Plan(requirement, tuple(rules))
+    baseline = None
+    if read["placement_baseline"] and settings.baseline != "off":
+        baseline = read["placement_baseline"][0].baseline
+        if not rules:
+            requirement = requirement or Requirement()
+    memory, transfers = _limits(read["gpu_memory"], read["gpu_transfers"], bool(rules), settings)
+    for index in [limit.index for limit in memory] + [None] * len(transfers):
+        known = requirement or Requirement()
+        requirement = replace(known, count=max(known.count, (index or 0) + 1))
+    return Plan(requirement, tuple(rules), memory, transfers, baseline)
 
 
 def enforced(settings: Settings) -> Rule:
@@ -245,6 +322,22 @@ def _merge_rules(name: str, marks: Sequence[_Mark], settings: Settings) -> Rule:
         strict=strict.strict if strict is not None else settings.strict,
         min_ratio=ratio.min_ratio if ratio is not None else None,
         marker=" + ".join(dict.fromkeys(mark.text for mark in marks)),
+    )
+
+
+def _limits(
+    memory: Sequence[_Mark], transfers: Sequence[_Mark], ruled: bool, settings: Settings
+) -> tuple[tuple[MemoryLimit, ...], tuple[TransferLimit, ...]]:
+    """Marks with their limits, the nearest first; ``ruled`` for a test that has rules besides."""
+    fraction = settings.gpu_memory_fraction if ruled or memory or transfers else None
+    if not memory and not transfers and fraction is None:
+        return (), ()
+    from pytest_tfdevice.memory import merge_limits as merge_memory
+    from pytest_tfdevice.transfers import merge_limits as merge_transfers
+
+    return (
+        merge_memory([(m.memory, m.text) for m in memory if m.memory], fraction),
+        merge_transfers([(m.transfers, m.text) for m in transfers if m.transfers]),
     )
 
 

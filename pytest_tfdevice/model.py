@@ -11,7 +11,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pytest_tfdevice.memory import GpuMemory
+    from pytest_tfdevice.transfers import Transfer
 
 _FIELD = re.compile(
     r"(?:job:(?P<job>[A-Za-z0-9_.\-]+)|replica:(?P<replica>\d{1,9}|\*)|task:(?P<task>\d{1,9}|\*)"
@@ -20,6 +24,11 @@ _FIELD = re.compile(
 
 _INLINED = re.compile(r"(?:(?<=^)|(?<=/))(?:(?:Stateful)?PartitionedCall(?:_\d+)?|_\d+)/")
 """Parts of a name that stand for the call of a function, or number a lowered branch."""
+
+
+def plain_path(name: str) -> str:
+    """A node's name without what inlining and lowering add."""
+    return _INLINED.sub("", name)
 
 
 class DeviceError(ValueError):
@@ -242,7 +251,7 @@ class Placement:
         """The name without what inlining and lowering add: ``"model/dense/MatMul"`` of
         ``"StatefulPartitionedCall/model/dense/MatMul"``, ``"while/body/Relu"`` of
         ``"while/body/_17/Relu"``."""
-        return _INLINED.sub("", self.op)
+        return plain_path(self.op)
 
     @property
     def scope(self) -> str:
@@ -282,7 +291,9 @@ class DeviceInfo:
     """A device that TensorFlow has.
 
     ``memory``: bytes that TensorFlow may use on it, None where that isn't known without taking
-    memory.  ``description``: the model of a GPU.
+    memory.  ``description``: the model of a GPU.  ``is_logical``: it is a part of a GPU, with a
+    memory limit of its own (``LogicalDeviceConfiguration``).  ``growth``: memory is configured to
+    be reserved as it is needed; None where nobody configured it.
     """
 
     device: Device
@@ -290,6 +301,8 @@ class DeviceInfo:
     memory: int | None = None
     compute_capability: tuple[int, int] | None = None
     simulated: bool = False
+    is_logical: bool = False
+    growth: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -305,6 +318,8 @@ class Record:
         notes: remarks for the reader that change no verdict.
         problems: what the capture could not see or what cut it off.  A record with a problem can
             fail or be an error, but never pass.
+        memory: of each GPU that was initialised, in bytes.
+        transfers: tensors that crossed between devices.
     """
 
     placements: tuple[Placement, ...] = ()
@@ -314,6 +329,8 @@ class Record:
     calls: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    memory: tuple[GpuMemory, ...] = ()
+    transfers: tuple[Transfer, ...] = ()
 
     @property
     def ops(self) -> tuple[Placement, ...]:

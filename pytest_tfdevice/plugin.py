@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pytest_tfdevice import hookspecs
 from pytest_tfdevice.config import Settings, add_options
-from pytest_tfdevice.fixtures import placement, placement_session, tf_devices
+from pytest_tfdevice.fixtures import (
+    GATE,
+    placement,
+    placement_baseline,
+    placement_session,
+    tf_devices,
+)
+from pytest_tfdevice.gate.hooks import Gate
 from pytest_tfdevice.marks import marker_lines
-from pytest_tfdevice.results import TestResult
+from pytest_tfdevice.results import RunReport, TestResult
 from pytest_tfdevice.simulation import Simulation
 from pytest_tfdevice.testwatch import USAGE_ERRORS, TestWatch, Watched
 
-__all__ = ["placement", "placement_session", "tf_devices"]
+__all__ = ["placement", "placement_baseline", "placement_session", "tf_devices"]
 
+EXHAUSTED = "GPU memory ran out (tfdevice)"
 SECTION = "where TensorFlow ran (tfdevice)"
+NOT_PLACED = "what TensorFlow could not place (tfdevice)"
 _WATCH = pytest.StashKey[TestWatch]()
+_REPORT = pytest.StashKey[RunReport]()
+_ALLOWED = "tfdevice_allow"
 _WATCHED = pytest.StashKey[list[Watched]]()
 
 
@@ -42,6 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
     watch = TestWatch(Settings.of(config))
     config.stash[_WATCH] = watch
     config.pluginmanager.register(_Results(watch.results), "tfdevice-results")
+    config.stash[GATE] = Gate(config, watch.settings)
+    config.pluginmanager.register(config.stash[GATE], "tfdevice-gate")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -52,15 +66,22 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Wrong marker arguments end the run here, not in the middle of it."""
-    config.stash[_WATCH].check(items, getattr(config, "workeroutput", {}))
+    watch = config.stash[_WATCH]
+    watch.check(items, getattr(config, "workeroutput", {}))
+    watch.note_allow(items)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """A worker of pytest-xdist can't end the run by itself: its usage error is raised here."""
-    errors = getattr(node, "workeroutput", {}).get(USAGE_ERRORS)
-    if errors:
-        raise pytest.UsageError(*errors)
+    """What a worker of pytest-xdist tells when it ends.
+
+    It can't end the run by itself, so that its usage error is raised here; and only workers collect
+    tests, so that they say which tests have which ``allow``.
+    """
+    told = getattr(node, "workeroutput", {})
+    if told.get(USAGE_ERRORS):
+        raise pytest.UsageError(*told[USAGE_ERRORS])
+    node.config.stash[_WATCH].allowed_in.update(told.get(_ALLOWED, {}))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -83,6 +104,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     for watched in found:
         if watched.report:
             pytest.fail(watched.report, pytrace=False)
+    item.config.stash[GATE].check_marked(item, [watched.record for watched in found])
     return result
 
 
@@ -91,25 +113,52 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    for watched in item.stash.get(_WATCHED, []) if call.when == "call" else []:
+    if call.when != "call":
+        return report
+    refused = None
+    if report.failed and call.excinfo is not None:
+        refused = item.config.stash[_WATCH].not_placed(item, call.excinfo.value)
+    for watched in item.stash.get(_WATCHED, []):
         expected = hasattr(report, "wasxfail")
         if report.skipped and not expected:
             continue
-        report.tfdevice = watched.result.to_json(expected)  # type: ignore[attr-defined]
+        result = watched.result if refused is None else refused.counted_in(watched.result)
+        if not report.passed and not watched.report:
+            # It was cut short: what it would have needed isn't known.
+            result = replace(result, unused_allow=())
+        report.tfdevice = result.to_json(expected)  # type: ignore[attr-defined]
         text = watched.report if report.failed else watched.notes
+        # Of a test that could not place its ops before any ran, "nothing ran" says nothing new.
+        if refused is not None and not watched.record.saw_something:
+            text = ""
         if text and text not in str(report.longrepr):
             report.sections.append((SECTION, text))
+        if watched.exhausted:
+            report.sections.append((EXHAUSTED, watched.exhausted))
+    if refused is not None:
+        report.sections.append((NOT_PLACED, refused.text))
     return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    config = session.config
+    watch = config.stash[_WATCH]
+    if hasattr(config, "workeroutput"):
+        config.workeroutput[_ALLOWED] = watch.allowed_in
+    elif watch.results:
+        config.stash[_REPORT] = report = watch.report(config)
+        config.hook.pytest_tfdevice_report(report=report)
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    results = config.stash[_WATCH].results
-    if results:
+    report = config.stash.get(_REPORT, None)
+    if report is not None:
         from pytest_tfdevice.reports.terminal import write_summary
 
-        write_summary(terminalreporter, results)
+        top = config.stash[_WATCH].settings.top
+        write_summary(terminalreporter, report.tests, report.stale_allow, top)
 
 
 class _Results:

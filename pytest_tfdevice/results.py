@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pytest_tfdevice.limits import LimitVerdict
     from pytest_tfdevice.model import Record
     from pytest_tfdevice.verdict import Verdict
 
@@ -26,7 +27,14 @@ class TestResult:
         tensorflow: version.
         simulated: True where the GPUs were simulated.
         problems: what the capture could not see.
+        used_allow, unused_allow: patterns of ``allow`` that excused something here, or nothing.
         notes: how many remarks there are that changed no verdict.
+        left: True where what counts left its device.
+        over: True where a limit on memory or transfers was exceeded.
+        peak: the most bytes held at once on a GPU, the fullest of them; None where none was
+            measured.  ``taken``: without what was there before.
+        transfers, transfer_bytes: tensors that crossed between host and GPUs in a step, those of
+            one element aside, and their bytes as far as known; None where they weren't watched.
     """
 
     __test__ = False  # no test class, although pytest would collect the name
@@ -40,14 +48,36 @@ class TestResult:
     tensorflow: str = ""
     simulated: bool = False
     problems: tuple[str, ...] = ()
+    used_allow: tuple[str, ...] = ()
+    unused_allow: tuple[str, ...] = ()
     notes: int = 0
+    left: bool = False
+    over: bool = False
+    peak: int | None = None
+    taken: int = 0
+    transfers: int | None = None
+    transfer_bytes: int = 0
 
     @classmethod
-    def of(cls, nodeid: str, record: Record, verdicts: Sequence[Verdict]) -> TestResult:
-        """Sums a record and its verdicts up."""
-        worst = next((v for v in verdicts if not v.passed), verdicts[0] if verdicts else None)
-        outcomes = {v.outcome for v in verdicts}
+    def of(
+        cls,
+        nodeid: str,
+        record: Record,
+        verdicts: Sequence[Verdict],
+        limits: Sequence[LimitVerdict] = (),
+        notes: int = 0,
+    ) -> TestResult:
+        """Sums a record, its verdicts and its limits up; ``notes`` are remarks beside theirs."""
+        everything: list[Verdict | LimitVerdict] = [*verdicts, *limits]
+        worst = next((v for v in everything if not v.passed), next(iter(everything), None))
+        outcomes = {v.outcome for v in everything}
         outcome = next((o for o in ("failed", "error", "passed") if o in outcomes), "watched")
+        patterns = {p for v in verdicts for p in v.rule.allow}
+        unused = {
+            p
+            for p in patterns
+            if all(p in v.unused_allow or p not in v.rule.allow for v in verdicts)
+        }
         return cls(
             nodeid=nodeid,
             outcome=outcome,
@@ -58,7 +88,12 @@ class TestResult:
             tensorflow=record.tensorflow,
             simulated=record.simulated,
             problems=record.problems,
-            notes=sum(len(v.notes) for v in verdicts),
+            used_allow=tuple(sorted(map(str, patterns - unused))),
+            unused_allow=tuple(sorted(map(str, unused))),
+            notes=notes + (sum(len(v.notes) for v in verdicts) if verdicts else len(record.notes)),
+            left=any(v.outcome == "failed" for v in verdicts),
+            over=any(v.outcome == "failed" for v in limits),
+            **_taken(record),
         )
 
     def to_json(self, xfail: bool = False) -> dict[str, Any]:
@@ -69,4 +104,31 @@ class TestResult:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TestResult:
         """The inverse of :meth:`to_json`."""
-        return cls(**{**data, "problems": tuple(data["problems"])})
+        lists = ("problems", "used_allow", "unused_allow")
+        return cls(**{**data, **{name: tuple(data[name]) for name in lists}})
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What a run came to: for ``pytest_tfdevice_report``.
+
+    ``stale_allow``: entries of ``allow`` that excused nothing in the whole run, each with the tests
+    that have it, as text.
+    """
+
+    tests: tuple[TestResult, ...]
+    stale_allow: tuple[str, ...] = ()
+
+
+def _taken(record: Record) -> dict[str, Any]:
+    """What a test took of the GPUs; asked of the record's parts only where there are any."""
+    found: dict[str, Any] = {}
+    if record.memory:
+        fullest = max(record.memory, key=lambda m: m.peak)
+        found |= {"peak": fullest.peak, "taken": fullest.taken}
+    if record.saw_something:
+        from pytest_tfdevice.transfers import TransferLimit, judge_transfers
+
+        verdict = judge_transfers(record.transfers, TransferLimit())
+        found |= {"transfers": verdict.count, "transfer_bytes": verdict.nbytes}
+    return found

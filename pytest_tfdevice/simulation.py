@@ -7,15 +7,12 @@ run that can't have its GPU ends before any test.
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import importlib.util
 
 import pytest
 
 from pytest_tfdevice.config import Settings
-
-DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tf-nightly", "tensorflow-intel")
-"""Wheels that bring the package ``tensorflow``."""
+from pytest_tfdevice.versions import installed_tensorflow
 
 
 class Simulation:
@@ -50,7 +47,7 @@ class Simulation:
         from pytest_tfdevice import kernels
         from pytest_tfdevice.simulator import SimulatorError
 
-        version = installed_version()
+        version = installed_tensorflow()
         if version is None:
             return
         try:
@@ -64,11 +61,3 @@ class Simulation:
         free = manager.global_and_fixture_disabled() if manager else contextlib.nullcontext()
         with free:
             print(f"tfdevice: {line}", flush=True)
-
-
-def installed_version() -> str | None:
-    """The version of the installed TensorFlow; None where no known wheel brought it."""
-    for name in DISTRIBUTIONS:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            return importlib.metadata.version(name)
-    return None

@@ -10,7 +10,7 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,10 @@ import pytest
 from pytest_tfdevice._import_hooks import after_import
 from pytest_tfdevice.config import Settings
 from pytest_tfdevice.marks import Plan, enforced, plan
-from pytest_tfdevice.results import TestResult
+from pytest_tfdevice.results import RunReport, TestResult
 
 if TYPE_CHECKING:
+    from pytest_tfdevice.capture.memory_window import MemoryWindow
     from pytest_tfdevice.capture.window import Window
     from pytest_tfdevice.devices import DeviceReport
     from pytest_tfdevice.model import Record
@@ -42,8 +43,27 @@ class Watched:
     result: TestResult
     report: str = ""
     """The failure report; empty where the test passed."""
+    exhausted: str = ""
+    """Where the test ran out of GPU memory, what to know of it."""
     notes: str = ""
     """What to know of a test that passed; empty where there is nothing."""
+
+
+@dataclass(frozen=True)
+class NotPlaced:
+    """Ops that TensorFlow refused to place, which made a test raise; ``text`` is the report."""
+
+    text: str
+    count: int
+
+    def counted_in(self, result: TestResult) -> TestResult:
+        """The test's result with those ops counted as off their device."""
+        return replace(
+            result,
+            outcome="watched" if result.outcome == "watched" else "failed",
+            counting=result.counting + self.count,
+            summary=self.text.partition("\n")[0],
+        )
 
 
 @dataclass
@@ -54,6 +74,29 @@ class TestWatch:
 
     settings: Settings
     results: list[TestResult] = field(default_factory=list)
+    allowed_in: dict[str, list[str]] = field(default_factory=dict)
+    """Patterns of ``allow``, each with the node ids of the tests that have it."""
+
+    def note_allow(self, items: Sequence[pytest.Item]) -> None:
+        """Notes which tests have which patterns, before any is deselected."""
+        for item in items:
+            for pattern in {p for rule in self.plan(item).rules for p in rule.allow}:
+                tests = self.allowed_in.setdefault(str(pattern), [])
+                if item.nodeid not in tests[-1:]:
+                    tests.append(item.nodeid)
+
+    def report(self, config: pytest.Config) -> RunReport:
+        """What the run came to."""
+        from pytest_tfdevice.stale import stale_entries
+
+        users: dict[str, list[str]] = self.allowed_in
+        project = {str(pattern) for pattern in self.settings.allow}
+        if any("::" in argument for argument in config.args):
+            users = {}  # some tests were picked by name: the others may need what these don't
+        elif self.settings.enforce or config.args_source.name == "ARGS":
+            users = {p: tests for p, tests in users.items() if p not in project}
+        stale = stale_entries(users, self.results, project)
+        return RunReport(tuple(self.results), tuple(map(str, stale)))
 
     def plan(self, item: pytest.Item) -> Plan:
         """What the markers of a test ask for.
@@ -130,48 +173,109 @@ class TestWatch:
     def watching(self, item: pytest.Item) -> Iterator[list[Watched]]:
         """Watches the test's body; the list holds the result once it has ended, if any."""
         found: list[Watched] = []
-        rules = self.plan(item).rules
-        report_only = not rules
-        if report_only and not (self.settings.watch or self.settings.enforce):
+        needs = self.plan(item)
+        report_only = not needs.judged
+        everything = self.settings.watch or self.settings.enforce
+        if report_only and not everything:
             yield found
             return
-        if report_only and self.settings.enforce and self._has_gpu():
-            rules = (enforced(self.settings),)
-        window = _LateWindow(rules, wait=report_only)
+        if not needs.rules and self.settings.enforce and self._has_gpu():
+            needs = replace(needs, rules=(enforced(self.settings),))
+        memory_only = not (needs.rules or needs.transfers or needs.baseline or everything)
+        window = _LateWindow(needs.rules, wait=report_only, memory_only=memory_only)
+        error: BaseException | None = None
         try:
             yield found
+        except BaseException as raised:
+            error = raised
+            raise
         finally:
-            record = window.close()
+            record = window.close(leftovers=any(m.max_growth is not None for m in needs.memory))
             if record is not None and (record.saw_something or not report_only):
-                found.append(self._judge(item, record, rules))
+                found.append(self._judge(item, record, needs, error))
+            error = None
+
+    def not_placed(self, item: pytest.Item, error: BaseException) -> NotPlaced | None:
+        """What TensorFlow could not place, where that is why a watched test raised."""
+        if not (self.plan(item).rules or self.settings.watch or self.settings.enforce):
+            return None
+        from pytest_tfdevice.placement_errors import find_failures
+
+        texts: dict[str, None] = {}
+        step: BaseException | None = error
+        while step is not None and len(texts) < MAX_CAUSES:
+            texts[str(step)] = None
+            step = step.__cause__ or step.__context__
+        failures = find_failures("\n".join(texts))
+        if not failures:
+            return None
+        from pytest_tfdevice.explain_errors import Known, reason_of
+        from pytest_tfdevice.reports.errors import section
+
+        known = Known()
+        if (tensorflow := sys.modules.get("tensorflow")) is not None:
+            from pytest_tfdevice.kernels.current import gpu_kernels
+
+            known = Known(gpu_kernels(), str(tensorflow.__version__))
+        text = section([(failure, reason_of(failure, known)) for failure in failures])
+        return NotPlaced(text, len(failures))
 
     def _has_gpu(self) -> bool:
         """Asked only where TensorFlow is there already, so that it isn't imported for this."""
         return "tensorflow" not in sys.modules or self.devices.count > 0
 
-    def _judge(self, item: pytest.Item, record: Record, rules: Sequence[Rule]) -> Watched:
+    def _judge(
+        self, item: pytest.Item, record: Record, needs: Plan, error: BaseException | None
+    ) -> Watched:
         from pytest_tfdevice.kernels.current import gpu_kernels
+        from pytest_tfdevice.limits import judge_limits
+        from pytest_tfdevice.reports.resources import remarks as resource_remarks
         from pytest_tfdevice.reports.text import failure, remarks
         from pytest_tfdevice.rules import judge
 
         hook = item.ihook
         hook.pytest_tfdevice_record(item=item, record=record)
-        rules = [rule for rule in rules if rule.marker != _ENFORCE or record_has_gpu(record)]
+        rules = [rule for rule in needs.rules if rule.marker != _ENFORCE or record_has_gpu(record)]
         kernels = gpu_kernels() if rules else None
         verdicts = tuple(
             judge(record, rule, kernels, lambda p: hook.pytest_tfdevice_classify(placement=p))
             for rule in rules
         )
+        limits = judge_limits(record, needs, verdicts)
+        reports = [failure(verdict, record) for verdict in verdicts if not verdict.passed]
+        notes = [remarks(verdict) for verdict in verdicts if verdict.notes]
+        if not verdicts:
+            notes += resource_remarks(record.notes)
+        idle = [limits.idle] if limits.idle else []
+        reports += limits.report(record)
         return Watched(
             record,
             verdicts,
-            TestResult.of(item.nodeid, record, verdicts),
-            "\n\n".join(failure(verdict, record) for verdict in verdicts if not verdict.passed),
-            "\n\n".join(remarks(verdict) for verdict in verdicts if verdict.notes),
+            TestResult.of(item.nodeid, record, verdicts, limits.verdicts, len(idle)),
+            "\n\n".join(reports + idle if reports else ()),
+            _exhausted(error, record, needs),
+            "\n\n".join(notes + idle),
         )
 
 
 _ENFORCE = "--tfdevice-enforce"
+
+MAX_CAUSES = 8
+"""How far back the causes of an exception are read."""
+
+
+def _exhausted(error: BaseException | None, record: Record, needs: Plan) -> str:
+    """The section on GPU memory that ran out; empty where it did not."""
+    if error is None:
+        return ""
+    from pytest_tfdevice.capture.residents import describe_oom, find_oom
+    from pytest_tfdevice.reports.resources import out_of_memory
+
+    oom = find_oom(error)
+    if oom is None:
+        return ""
+    found = describe_oom(oom, {memory.device: memory for memory in record.memory})
+    return out_of_memory(found, [limit.marker for limit in needs.memory])
 
 
 def record_has_gpu(record: Record) -> bool:
@@ -182,9 +286,12 @@ def record_has_gpu(record: Record) -> bool:
 class _LateWindow:
     """A window that opens now, or with ``wait`` as soon as TensorFlow has been imported."""
 
-    def __init__(self, rules: Sequence[Rule], *, wait: bool) -> None:
+    def __init__(
+        self, rules: Sequence[Rule], *, wait: bool = False, memory_only: bool = False
+    ) -> None:
+        self._memory_only = memory_only
         self._target = rules[0].target if rules else None
-        self._window: Window | None = None
+        self._window: Window | MemoryWindow | None = None
         self._hook: Any = None
         if wait and "tensorflow" not in sys.modules:
             self._hook = after_import("tensorflow", self._open)
@@ -193,14 +300,22 @@ class _LateWindow:
 
     def _open(self, _: object = None) -> None:
         from pytest_tfdevice.capture.output import flush_c_stdio
-        from pytest_tfdevice.capture.window import Window
 
         flush_c_stdio()
-        window = Window(self._target)
+        window = self._made()
         window.open()
         self._window = window
 
-    def close(self) -> Record | None:
+    def _made(self) -> Window | MemoryWindow:
+        if self._memory_only:
+            from pytest_tfdevice.capture.memory_window import MemoryWindow
+
+            return MemoryWindow()
+        from pytest_tfdevice.capture.window import Window
+
+        return Window(self._target)
+
+    def close(self, *, leftovers: bool = False) -> Record | None:
         """What was seen; None where TensorFlow was never imported."""
         if self._hook is not None:
             self._hook.remove()
@@ -211,4 +326,4 @@ class _LateWindow:
         # What the test's own logging Session printed stands in C's buffer: with the test it
         # belongs to, pytest shows it there; left alone, it would come out at the end of the run.
         flush_c_stdio()
-        return self._window.close()
+        return self._window.close(leftovers=leftovers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 _FACTORS = {
     "": 1,
@@ -68,3 +69,25 @@ def format_size(size: int) -> str:
         unit = "TiB"
     text = f"{amount:.1f}" if amount < 1000 else f"{amount:.0f}"
     return f"{text.removesuffix('.0')} {unit}"
+
+
+ITEM_BITS = {
+    "bool": 8, "int4": 4, "uint4": 4, "int8": 8, "uint8": 8, "qint8": 8, "quint8": 8,
+    "int16": 16, "uint16": 16, "qint16": 16, "quint16": 16, "float16": 16, "bfloat16": 16,
+    "int32": 32, "uint32": 32, "qint32": 32, "float32": 32, "int64": 64, "uint64": 64,
+    "float64": 64, "complex64": 64, "complex128": 128, "float8_e5m2": 8, "float8_e4m3fn": 8,
+}  # fmt: skip
+"""Bits of an element in memory, by dtype; int4 takes a byte in TensorFlow's tensors."""
+
+
+def tensor_bytes(dtype: str, shape: Sequence[int | None] | None) -> int | None:
+    """Bytes of a tensor; None where its shape isn't fully known, or elements have no fixed size."""
+    bits = ITEM_BITS.get(dtype)
+    if shape is None or bits is None:
+        return None
+    elements = 1
+    for dimension in shape:
+        if dimension is None:
+            return None
+        elements *= dimension
+    return elements * max(bits, 8) // 8

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.metadata
 import re
 
 SUPPORTED = ((2, 12), (2, 21))
@@ -31,3 +33,15 @@ def is_supported(version: str) -> bool:
 def supported_range() -> str:
     """``"2.12 to 2.21"``."""
     return " to ".join(f"{major}.{minor}" for major, minor in SUPPORTED)
+
+
+DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tf-nightly", "tensorflow-intel")
+"""Wheels that bring the package ``tensorflow``."""
+
+
+def installed_tensorflow() -> str | None:
+    """The version of the installed TensorFlow, which isn't imported; None without a known wheel."""
+    for name in DISTRIBUTIONS:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return importlib.metadata.version(name)
+    return None

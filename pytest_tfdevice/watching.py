@@ -103,9 +103,12 @@ class WatchedRecord(Record):
         return gpu_kernels()
 
     def __str__(self) -> str:
+        from pytest_tfdevice.limits import idle_sentence
+        from pytest_tfdevice.reports.resources import summary
         from pytest_tfdevice.reports.text import table
 
-        return table(self)
+        idle = idle_sentence(self, [self.verdict("GPU")]) if self.memory else None
+        return "\n".join([table(self), *summary(self, idle)])
 
     def _repr_html_(self) -> str:
         from pytest_tfdevice.reports.notebook import html

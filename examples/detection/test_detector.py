@@ -19,6 +19,8 @@ def test_through_a_logging_session(placement_session, frozen_detector, images):
 
 
 @pytest.mark.on_gpu("Conv2D", "NonMaxSuppression*", "CropAndResize", "name:second_stage/masked_sum")
+@pytest.mark.gpu_memory(max_fraction=0.9)
+@pytest.mark.gpu_transfers(max_count=4)  # images; boxes and scores; the crops' image numbers
 def test_through_the_service(frozen_detector, images):
     service = detector.Detector(detector.load(frozen_detector))
     boxes, scores = service(images)

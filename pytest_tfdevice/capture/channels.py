@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pytest_tfdevice.capture import entries, private, sessions
+from pytest_tfdevice.capture.copies import CopyPatch, HandCause
 from pytest_tfdevice.capture.interception import Interception
 
 
@@ -36,6 +37,7 @@ class Sink(Protocol):
     def on_op(self, op: RanOp) -> None: ...
     def on_op_raised(self, op_type: str, device: str, scope: str) -> None: ...
     def on_entry(self, entry: entries.Entry) -> None: ...
+    def on_copy(self, cause: HandCause, tensor: Any, target: str) -> None: ...
     def on_session_run(self, run: sessions.SessionRun) -> None: ...
     def on_problem(self, what: str) -> None: ...
 
@@ -68,31 +70,52 @@ class Channels:
         self._user_collects = False
         self._kept: Any = None
         self._sessions: sessions.SessionPatch | None = None
+        self._copies = CopyPatch(self._copy, self._is_silent)
         self._intercepted = Interception(
             self._callback, self._call_raised, self._op_raised, self._is_silent
         )
 
     # ------------------------------------------------------------------ windows
     def open(self, sink: Sink) -> None:
-        """Begins to feed ``sink``; functions that ran before will be seen again."""
+        """Begins to feed ``sink``; functions that ran before will be seen again.
+
+        Raises:
+            MissingPrivate: this TensorFlow lacks a name that is needed; nothing has been changed.
+        """
         with self._lock:
-            context = private.eager_context()
-            if context is not self._context:
-                self._leave_context()
-                self._enter_context(context)
-            if not self._sinks:
-                self._sessions = sessions.SessionPatch(
-                    self._session_run, self._problem, self._is_silent
-                )
-                self._sessions.install()
-                self._intercepted.install()
-            elif self._sessions is not None:
-                self._sessions.forget()
-            if self._collecting:
-                self._flush()
-                context.clear_kernel_cache()
+            try:
+                self._open(private.eager_context())
+            except BaseException:
+                if not self._sinks:
+                    self._switch_off()
+                raise
             self._sinks.append(sink)
             self._intercepted.watch_thread()
+
+    def _open(self, context: Any) -> None:
+        if context is not self._context:
+            self._leave_context()
+            self._enter_context(context)
+        if not self._sinks:
+            self._sessions = sessions.SessionPatch(
+                self._session_run, self._problem, self._is_silent
+            )
+            self._sessions.install()
+            self._intercepted.install()
+            self._copies.install()
+        elif self._sessions is not None:
+            self._sessions.forget()
+        if self._collecting:
+            self._flush()
+            context.clear_kernel_cache()
+
+    def _switch_off(self) -> None:
+        self._copies.remove()
+        self._intercepted.remove()
+        self._leave_context()
+        if self._sessions is not None:
+            self._sessions.remove()
+        self._sessions = None
 
     def close(self, sink: Sink) -> None:
         """Feeds ``sink`` what is left, and takes it off.  Tells it where a channel was cut."""
@@ -104,11 +127,7 @@ class Channels:
             finally:
                 self._sinks.remove(sink)
                 if not self._sinks:
-                    self._intercepted.remove()
-                    self._leave_context()
-                    if self._sessions is not None:
-                        self._sessions.remove()
-                    self._sessions = None
+                    self._switch_off()
 
     def _check_alive(self, sink: Sink) -> None:
         context = private.eager_context()
@@ -314,7 +333,14 @@ class Channels:
 
     def _session_run(self, run: sessions.SessionRun) -> None:
         for sink in self._receivers():
-            sink.on_session_run(run)
+            try:
+                sink.on_session_run(run)
+            except Exception as error:  # must never break the run that was watched
+                sink.on_problem(f"a Session run could not be recorded: {error!r}")
+
+    def _copy(self, cause: HandCause, tensor: Any, target: str) -> None:
+        for sink in self._receivers():
+            sink.on_copy(cause, tensor, target)
 
     def _problem(self, what: str) -> None:
         for sink in self._receivers():

@@ -42,20 +42,26 @@ class FunctionGraph:
     """The graph of a function, as it was written and as it ran.
 
     ``written`` has more than one part where another function's graph is in the same entry; what
-    ran is told apart by the names then.  ``claimed``: the parts whose call a window saw.
+    ran is told apart by the names then.  ``partitions``: what ran on each device, with the
+    sends and receives between them.  ``claimed``: the parts whose call a window saw.
     """
 
     written: list[Sequence[Any]]
     ran: Sequence[Any]
     library: dict[str, Any]
+    partitions: Sequence[Any] = ()
     claimed: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class Entry:
-    """What one entry holds; every window gets the same object."""
+    """What one entry holds; every window gets the same object.
+
+    ``partitions`` are those of eager ops, where an op's result goes to another memory.
+    """
 
     eager: list[EagerNode] = field(default_factory=list)
+    partitions: Sequence[Any] = ()
     functions: list[FunctionGraph] = field(default_factory=list)
     sentinel: bool = False
 
@@ -73,12 +79,15 @@ def read(graphs: Any) -> Entry:
     tail = len(ran) - sum(len(segment.nodes) for segment in behind)
     entry.eager += _eager(before, ran[:head], more=last + 1 < len(written) or first <= last)
     entry.eager += _eager(behind, ran[tail:], more=False)
+    if first > last and len(entry.eager) == 1:
+        entry.partitions = list(graphs.partition_graphs)
     if first <= last:
         entry.functions.append(
             FunctionGraph(
                 [segment.nodes for segment in written[first : last + 1]],
                 ran[head:tail],
                 {f.signature.name: f for f in graphs.pre_optimization_graph.library.function},
+                list(graphs.partition_graphs),
             )
         )
     return entry

@@ -82,21 +82,6 @@ class Expansion:
                 return before, self._nodes[before]
         return None
 
-    def fused(self, name: str, count: int) -> tuple[tuple[str, Requested], ...]:
-        """The up to ``count`` nodes that were fused to ``name``, first to last.
-
-        A fused node has the last one's name; each took the one before as its first input.
-        """
-        found: list[tuple[str, Requested]] = []
-        current = self._named(name)
-        while current is not None and len(found) < count:
-            found.append(current)
-            full, written = current
-            data = [i for i in written.node.input if not i.startswith("^")]
-            before = full[: -len(written.node.name)] + data[0].split(":")[0] if data else ""
-            current = (before, self._nodes[before]) if before in self._nodes else None
-        return tuple(reversed(found))
-
     def __iter__(self) -> Iterator[tuple[str, Requested]]:
         return iter(self._nodes.items())
 
@@ -129,15 +114,6 @@ class Expansion:
                 self._into_compiled or not (is_compiled(node) or is_compiled(called))
             ):
                 yield branch, called
-
-
-def fused_count(node: Any) -> int:
-    """How many nodes an optimiser made into this one: 3 for a MatMul with BiasAdd and Relu."""
-    if "fused_ops" in node.attr:
-        return 1 + len(node.attr["fused_ops"].list.s)
-    if node.op == "_UnaryOpsComposition":
-        return len(node.attr["op_names"].list.s)
-    return 1
 
 
 _COMPOSITION = "/unary_ops_composition"

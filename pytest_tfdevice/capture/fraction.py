@@ -27,6 +27,7 @@ def fraction_notes(
     limits: Mapping[str, int],
     totals: Mapping[str, int],
     first: dict[str, tuple[float | None, int]] = _first,
+    set_by: str = "",
 ) -> tuple[str, ...]:
     """What a reader should know of the fraction that was asked for; empty where it is in force.
 
@@ -35,6 +36,7 @@ def fraction_notes(
         limits: bytes in force, by canonical device name of each GPU.
         totals: bytes that each GPU has, by short name ("GPU:0"), where known.
         first: what the first Session of the process asked for and got; added to.
+        set_by: what initialised the GPUs, where that is known.
     """
     notes = []
     for name, limit in limits.items():
@@ -42,7 +44,7 @@ def fraction_notes(
         if asked is None:
             continue
         total = totals.get(Device.parse(name).short)
-        note = _note(Device.parse(name).short, asked, limit, total, earlier)
+        note = _note(Device.parse(name).short, asked, limit, total, earlier, set_by)
         if note:
             notes.append(note)
     if asked is not None and asked > 1:
@@ -53,7 +55,12 @@ def fraction_notes(
 
 
 def _note(
-    name: str, asked: float, limit: int, total: int | None, earlier: tuple[float | None, int]
+    name: str,
+    asked: float,
+    limit: int,
+    total: int | None,
+    earlier: tuple[float | None, int],
+    set_by: str,
 ) -> str | None:
     why = "it acts only on the first initialisation of a GPU in a process"
     if total:
@@ -62,7 +69,7 @@ def _note(
             return None
         return (
             f"memory_fraction {asked:g} is not in force on {name}: the limit is {limit} bytes, "
-            f"{in_force:.3g} of {total}; {why}"
+            f"{in_force:.3g} of {total}{f', set by {set_by}' if set_by else ''}; {why}"
         )
     first_asked, first_limit = earlier
     if first_asked != asked and first_limit == limit:

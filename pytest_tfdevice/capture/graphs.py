@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
-from pytest_tfdevice.capture import expansion, funcgraphs, signatures, stack
+from pytest_tfdevice.capture import expansion, funcgraphs, fusion, signatures, stack
 from pytest_tfdevice.model import (
     Device,
     DeviceError,
@@ -74,19 +73,21 @@ class GraphReader:
     lookup: Callable[[str], Any]
     target: DeviceSpec
     origin: Origin
-    # Before Python 3.12 a mapping proxy has no hash, and dataclasses take it for mutable.
-    calls: Mapping[str | None, Called] = field(default_factory=lambda: MappingProxyType({}))
+    calls: Mapping[str | None, Called] = field(default_factory=dict)
 
     def read(self, nodes: Iterable[Any]) -> Iterator[Placement]:
-        """The placements of ``nodes`` as they ran, compiled units followed by what is in them."""
+        """The placements of ``nodes`` as they ran: compiled units followed by what is in them, and
+        fused nodes as those that were written."""
+        nodes = [node for node in nodes if node.op not in PSEUDO_TYPES]
+        survived = {expansion.plain_name(node.name) for node in nodes}
         for node in nodes:
-            if node.op in PSEUDO_TYPES:
-                continue
-            count = expansion.fused_count(node)
-            parts = self.written.fused(node.name, count) if count > 1 else ()
-            if parts:
+            base = fusion.base_of(node)
+            parts = fusion.parts(node, self.written, survived) if base is not None else ()
+            if base is not None:
                 for name, written in parts:
                     yield self._placed(node, name, written, written.node.op)
+                if not parts:
+                    yield self._placed(node, node.name, self.written.find(node.name), base)
                 continue
             placement = self.placement(node)
             if expansion.is_compiled(node):

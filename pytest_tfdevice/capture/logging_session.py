@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from pytest_tfdevice.capture.fraction import fraction_notes
 from pytest_tfdevice.capture.session_log import SessionLog
+from pytest_tfdevice.capture.session_openings import OPENINGS
 from pytest_tfdevice.devices import gpu_memory
 from pytest_tfdevice.model import Device, DeviceInfo, Placement
 
@@ -116,7 +117,8 @@ class _LoggingMixin:
     def __init__(
         self, target: str, graph: Any, config: Any, total_memory: Mapping[str, int]
     ) -> None:
-        super().__init__(target, graph, config)  # type: ignore[call-arg]
+        with OPENINGS.noticed() as openings:
+            super().__init__(target, graph, config)  # type: ignore[call-arg]
         session: Any = self
         run_graph = session.graph
         self.log = SessionLog(
@@ -128,7 +130,12 @@ class _LoggingMixin:
         asked = config.gpu_options.per_process_gpu_memory_fraction
         self.memory_fraction_asked: float | None = asked or None
         self.devices = tuple(_device_info(found) for found in session.list_devices())
-        self._notes = fraction_notes(self.memory_fraction_asked, self.memory_limit, total_memory)
+        self._notes = fraction_notes(
+            self.memory_fraction_asked,
+            self.memory_limit,
+            total_memory,
+            set_by=OPENINGS.set_by(next(iter(openings), None)),
+        )
 
     @property
     def placements(self) -> tuple[Placement, ...]:

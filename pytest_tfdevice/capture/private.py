@@ -279,6 +279,14 @@ def session_config() -> Any:
     return copy
 
 
+def handle_data(tensor: Any) -> Any:
+    """What a resource tensor says of the variable behind it: dtype and shape; None for nothing.
+
+    Seen on 2.12 to 2.21.
+    """
+    return getattr(tensor, "_handle_data", None)
+
+
 def execute_with_callbacks() -> Callable[..., Any]:
     """The eager executor that calls op callbacks.  Seen on 2.12 to 2.21."""
     found: Callable[..., Any] = _lookup(_EXECUTE, "execute_with_callbacks", "to see eager ops")

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from pytest_tfdevice.capture import placer, private, stack
@@ -23,7 +24,8 @@ class SessionRun:
 
     ``partitions`` are the graphs that it executed, with the devices of their nodes; None where the
     same run was handed on before.  ``graph_def`` is the Session's graph, ``source`` the user's line
-    that ran it, ``problem`` a sentence where what it ran could not be seen.
+    that ran it, ``problem`` a sentence where what it ran could not be seen.  ``key`` is the same
+    for runs of the same; ``feeds`` are the shapes of what was fed, by tensor name.
     """
 
     session: Any
@@ -31,6 +33,8 @@ class SessionRun:
     graph_def: Any = None
     source: SourceLine | None = None
     problem: str = ""
+    key: Hashable = None
+    feeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 class SessionPatch:
@@ -85,9 +89,8 @@ class SessionPatch:
 
         setattr(owner, name, replacement)
 
-    def _is_new(self, session: Any, *what: Any) -> bool:
+    def _is_new(self, session: Any, key: Hashable) -> bool:
         seen = self._seen.setdefault(session, set())
-        key = (session.graph.version, *(str(part) for part in what))
         if key in seen:
             return False
         seen.add(key)
@@ -108,9 +111,10 @@ class SessionPatch:
             [_output_name(fetch) for fetch in fetches],
             [_output_name(target) for target in targets],
         ]
-        if not self._is_new(session, *names):
+        key = _key(session, *names)
+        if not self._is_new(session, key):
             result = original(session, options, feeds, fetches, targets, metadata)
-            self._on_run(SessionRun(session, None))
+            self._on_run(SessionRun(session, None, key=key))
             return result
         buffers = private.session_buffers()
         asked = _with_partition_graphs(buffers, options)
@@ -120,7 +124,8 @@ class SessionPatch:
                 session, asked, feeds, fetches, targets, metadata if own is None else own
             )
             graphs = _partition_graphs(buffers, metadata if own is None else own)
-            self._told(session, graphs)
+            fed = {_output_name(name): tuple(value.shape) for name, value in feeds.items()}
+            self._told(session, graphs, key, fed)
             return result
         except Exception:
             self._raised(session, names[1] + names[2], names[0])
@@ -138,18 +143,25 @@ class SessionPatch:
         self._on_run(SessionRun(session, None))
         return original(session, *args)
 
-    def _told(self, session: Any, partitions: tuple[Any, ...]) -> None:
-        self._on_run(SessionRun(session, partitions, self._graph_def(session.graph), _user_line()))
+    def _told(
+        self,
+        session: Any,
+        partitions: tuple[Any, ...],
+        key: Hashable = None,
+        feeds: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+    ) -> None:
+        graph_def = self._graph_def(session.graph)
+        self._on_run(SessionRun(session, partitions, graph_def, _user_line(), key=key, feeds=feeds))
 
     def _raised(self, session: Any, wanted: list[str], fed: list[str]) -> None:
         """TensorFlow gives no graphs of a run that raised: its placer is asked instead."""
-        graph_def = self._graph_def(session.graph)
         wanted, fed = ([name.split(":")[0] for name in names] for names in (wanted, fed))
         try:
             if session._target:
                 raise placer.CannotPlace("it ran on another TensorFlow server")
+            graph_def = self._graph_def(session.graph)
             nodes = placer.place_graph(graph_def, wanted, fed)
-        except placer.CannotPlace as error:
+        except Exception as error:  # the user's own error is what has to be raised
             problem = f"a Session run raised an error, and what it ran can't be told: {error}"
             self._on_run(SessionRun(session, None, problem=problem))
         else:
@@ -181,16 +193,17 @@ class SessionPatch:
                 "not seen. Make the callable inside the watched code"
             )
             return original(made, *args, **kwargs)
-        if not self._is_new(session, id(made)):
+        key = _key(session, id(made))
+        if not self._is_new(session, key):
             result = original(made, *args, **kwargs)
-            self._on_run(SessionRun(session, None))
+            self._on_run(SessionRun(session, None, key=key))
             return result
         metadata = kwargs.pop("run_metadata", None)
         if metadata is None:
             # A message with nothing in it counts as False, and is then not filled.
             metadata = tf.compat.v1.RunMetadata()
         result = original(made, *args, run_metadata=_Truthy(metadata), **kwargs)
-        self._told(session, tuple(metadata.partition_graphs))
+        self._told(session, tuple(metadata.partition_graphs), key)
         return result
 
 
@@ -206,6 +219,10 @@ class _Truthy:
 
     def ParseFromString(self, data: bytes) -> None:
         self._message.ParseFromString(data)
+
+
+def _key(session: Any, *what: Any) -> Hashable:
+    return (session.graph.version, *(str(part) for part in what))
 
 
 def _output_name(output: Any) -> str:

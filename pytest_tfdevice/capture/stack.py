@@ -12,12 +12,16 @@ import linecache
 import os
 import sys
 import sysconfig
+import threading
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from types import FrameType
 
 from pytest_tfdevice.capture import private
 from pytest_tfdevice.model import SourceLine
+
+_PARSING = threading.Lock()
+"""Two threads that parse at once make CPython 3.11 raise a SystemError (gh-106905)."""
 
 Frame = tuple[str, int, str]
 """File, line, function; stacks are ordered innermost first."""
@@ -119,7 +123,8 @@ def _device_blocks(file: str) -> tuple[tuple[int, int, int], ...]:
     if "device" not in text or "with " not in text:
         return ()
     try:
-        tree = ast.parse(text)
+        with _PARSING:
+            tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return ()
     return tuple(_with_device(tree))

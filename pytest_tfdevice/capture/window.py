@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
 import threading
@@ -23,6 +24,9 @@ from pytest_tfdevice.capture import (
 )
 from pytest_tfdevice.capture.calls import CallLog, FunctionCall
 from pytest_tfdevice.capture.channels import CHANNELS, RanOp
+from pytest_tfdevice.capture.copies import HandCause
+from pytest_tfdevice.capture.memory import MemoryMeter
+from pytest_tfdevice.capture.transfers import TransferLog
 from pytest_tfdevice.devices import visible_devices
 from pytest_tfdevice.model import DeviceSpec, Origin, Placement, Record, TensorInfo
 
@@ -63,15 +67,33 @@ class Window:
         self._others: list[eager.EagerLog] = []
         self._problems: dict[str, None] = {}
         self._notes: dict[str, None] = {}
+        self._transfers = TransferLog()
+        self._meter = MemoryMeter()
 
     def open(self) -> None:
         """Begins to watch."""
         funcgraphs.FUNC_GRAPHS.forget_absent()
-        _OPEN.append(self)
         CHANNELS.open(self)
+        try:
+            self._meter.start()
+        except BaseException:
+            CHANNELS.close(self)
+            raise
+        _OPEN.append(self)
 
-    def close(self) -> Record:
-        """Ends the watch and gives what was seen."""
+    def close(self, *, leftovers: bool = False) -> Record:
+        """Ends the watch and gives what was seen.
+
+        With ``leftovers`` the GPU memory that is still held after a garbage collection, too.
+        """
+        with contextlib.closing(self._meter) as meter:
+            memory, notes = meter.measure(), meter.notes
+            record = self._close()
+            if leftovers:
+                memory = meter.with_leftovers(memory)
+        return dataclasses.replace(record, memory=memory, notes=(*notes, *record.notes))
+
+    def _close(self) -> Record:
         try:
             CHANNELS.close(self)
         finally:
@@ -86,7 +108,9 @@ class Window:
     def on_op(self, op: RanOp) -> None:
         if signatures.signature(op.type) is not None:
             self._eager.add(op)
+            self._transfers.on_op(op.type, op.inputs, op.attrs, op.outputs)
             return
+        self._transfers.on_call(op.type, op.inputs, op.outputs, self._calls.definition(op.type))
         call = self._calls.add(op, sys._getframe(1))
         if call is not None:
             CHANNELS.collect()
@@ -105,11 +129,16 @@ class Window:
             self._eager_seen.setdefault(seen)
             self._find_bodies(op.beside, self._calls.definition, "eager")
         self._unclaimed += entry.functions
+        self._transfers.of_eager(entry)
+
+    def on_copy(self, cause: HandCause, tensor: Any, target: str) -> None:
+        self._transfers.on_copy(cause, tensor, target)
 
     def on_session_run(self, run: sessions.SessionRun) -> None:
         self._calls.counts["Session.run"] += 1
         if run.problem:
             self._problems[run.problem] = None
+        self._transfers.on_session_run(run)
         for part in run.partitions or ():
             self._read_session(run, part)
 
@@ -155,6 +184,8 @@ class Window:
         else:
             self._placements += found
         self._find_bodies(ran, lookup, "function")
+        called = next((owner.function for owner in owners if owner is not None), None)
+        self._transfers.of_function(graph.partitions, called, written, _find_function_op)
 
     def _ask_later(
         self, function: str, ran: list[Any], lookup: Callable[[str], Any], found: list[Placement]
@@ -256,6 +287,7 @@ class Window:
             calls=MappingProxyType(dict(self._calls.counts)),
             notes=tuple(self._notes),
             problems=tuple(self._problems),
+            transfers=tuple(self._transfers.found()),
         )
 
     def _devices_of(self) -> dict[Any, set[str]]:

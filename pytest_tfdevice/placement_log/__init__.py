@@ -16,7 +16,7 @@ from pytest_tfdevice.model import Placement
 from pytest_tfdevice.placement_log.reader import Reader
 from pytest_tfdevice.placement_log.split import split_text
 
-__all__ = ["PSEUDO_TYPES", "is_pseudo", "parse", "parse_stream", "split_output"]
+__all__ = ["PSEUDO_TYPES", "blocks", "is_pseudo", "parse", "parse_stream", "split_output"]
 
 PSEUDO_TYPES = frozenset({"_Arg", "_Retval", "_DeviceArg", "_DeviceRetval"})
 """Nodes for a function's arguments and results: TensorFlow places them, they compute nothing."""
@@ -52,12 +52,18 @@ def parse_stream(source: BinaryIO | TextIO | Iterable[str | bytes]) -> Iterator[
     Raises:
         OSError: what reading ``source`` raised.
     """
+    return Reader().read(blocks(source))
+
+
+def blocks(source: BinaryIO | TextIO | Iterable[str | bytes]) -> Iterator[str | bytes]:
+    """What a file holds, in pieces; or the pieces themselves."""
     # read1 hands over what a pipe has, so that a log can be followed while it is written.
+    read: Callable[[int], str | bytes] | None
     read = getattr(source, "read1", getattr(source, "read", None))
-    return Reader().read(source if read is None else _blocks(read))
-
-
-def _blocks(read: Callable[[int], str | bytes]) -> Iterator[str | bytes]:
+    if read is None:
+        assert isinstance(source, Iterable)
+        yield from source
+        return
     while block := read(_READ_SIZE):
         yield block
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from pytest_tfdevice.reports.words import count, cut, escape, percent
 from pytest_tfdevice.results import TestResult
+from pytest_tfdevice.units import format_size
 
 MAX_TESTS = 10
 WIDTH = 100
@@ -20,14 +21,34 @@ class Reporter(Protocol):
     def write_line(self, line: str, **markup: bool) -> None: ...
 
 
-def write_summary(reporter: Reporter, results: Sequence[TestResult]) -> None:
-    """Tests watched, ops on each device, simulated or real, and the tests that lost most."""
+def write_summary(
+    reporter: Reporter,
+    results: Sequence[TestResult],
+    stale_allow: Sequence[str] = (),
+    top: int = MAX_TESTS,
+) -> None:
+    """Tests watched, ops on each device, simulated or real, and the tests that lost most.
+
+    ``top`` tests that took most of the GPU's memory, or moved most, are listed.
+    """
     if not results:
         return
     reporter.section("where TensorFlow ran")
     reporter.write_line(conclusion(results), **_markup(results))
-    for line in [*totals(results), *worst(results)]:
+    lines = [*totals(results), *worst(results), *stale(stale_allow), *taken(results, top)]
+    for line in lines:
         reporter.write_line(line)
+
+
+def stale(entries: Sequence[str]) -> list[str]:
+    """Entries of ``allow`` that may go."""
+    if not entries:
+        return []
+    lines = ["allow entries that excused nothing in this run, and can be removed:"]
+    lines += [f"  {cut(escape(entry), WIDTH - 2)}" for entry in entries[:MAX_TESTS]]
+    if len(entries) > MAX_TESTS:
+        lines.append(f"  … and {len(entries) - MAX_TESTS} more")
+    return lines
 
 
 def conclusion(results: Sequence[TestResult]) -> str:
@@ -36,10 +57,16 @@ def conclusion(results: Sequence[TestResult]) -> str:
     judged = len(results) - outcomes["watched"] - outcomes["expected"]
     if not judged and not outcomes["expected"]:
         return f"{count(len(results), 'test')} watched, none judged"
-    lost = outcomes["failed"]
+    failed = [result for result in results if result.outcome == "failed"]
+    over = sum(result.over for result in failed)
+    lost = sum(result.left or not result.over for result in failed)
     blind = outcomes["error"]
     text = f"{lost} of {count(judged, 'judged test')} left the device"
-    if not lost:
+    if over and not lost:
+        text = f"{over} of {count(judged, 'judged test')} exceeded a limit"
+    elif over:
+        text += f", {over} exceeded a limit"
+    elif not lost:
         kept = judged - blind
         text = f"{count(kept, 'judged test')} kept to the device" if kept else "no test passed"
     if blind:
@@ -82,6 +109,8 @@ def worst(results: Sequence[TestResult]) -> list[str]:
         off = result.counting - result.on_target
         share = f"{percent(result.on_target / result.counting)}" if result.counting else "-"
         head = f"  {off:>5} off, {share:>6} on  " if result.counting else "    nothing to judge  "
+        if result.over and not off:
+            head = "        over a limit  "
         lines.append(head + cut(escape(result.nodeid), WIDTH - len(head), keep_end=True))
         if off == 0:  # it failed for something else
             lines.append(" " * len(head) + cut(escape(result.summary), WIDTH - len(head)))
@@ -90,8 +119,41 @@ def worst(results: Sequence[TestResult]) -> list[str]:
     return lines
 
 
+def taken(results: Sequence[TestResult], top: int) -> list[str]:
+    """Peak GPU memory and transfers of the ``top`` tests, those that took most first."""
+    rows = [r for r in results if r.peak or r.transfers]
+    rows.sort(key=lambda r: (-(r.peak or 0), -r.transfer_bytes, -(r.transfers or 0), r.nodeid))
+    if not rows or not top:
+        return []
+    lines = ["", "   peak GPU memory   of this test   transfers per step   test"]
+    for result in rows[:top]:
+        peak, own, moved = "-", "-", "-"
+        if result.peak is not None:
+            peak, own = format_size(result.peak), format_size(result.taken)
+        if result.transfers is not None:
+            moved = f"{result.transfers}"
+            moved += f", {format_size(result.transfer_bytes)}" if result.transfers else ""
+        head = f"  {peak:>16}  {own:>13}  {moved:>19}   "
+        lines.append(head + cut(escape(result.nodeid), WIDTH - len(head), keep_end=True))
+    if len(rows) > top:
+        lines.append(f"  … and {count(len(rows) - top, 'more test')} (--tfdevice-top)")
+    return lines
+
+
 def _markup(results: Sequence[TestResult]) -> dict[str, bool]:
     outcomes = {result.outcome for result in results}
     if outcomes & {"failed", "error"}:
         return {"red": True, "bold": True}
     return {"green": True} if "passed" in outcomes else {}
+
+
+def write_lines(
+    reporter: Reporter, lines: Sequence[str], title: str = "placement baselines"
+) -> None:
+    """A section of its own, if there is anything to say."""
+    if not lines:
+        return
+    reporter.section(title)
+    for line in lines:
+        bad = line.startswith(("stale:", "error:"))
+        reporter.write_line(escape(line), **({"red": True} if bad else {}))

@@ -15,6 +15,8 @@ from pytest_tfdevice.verdict import Offender, Verdict
 
 WIDTH = 100
 MAX_GROUPS = 12
+FOLD_ABOVE = 4
+"""More groups than this are folded: a whole model put elsewhere has one cause and many scopes."""
 MAX_OPS = 5
 MAX_LINES = 3
 MAX_NOTES = 8
@@ -22,9 +24,9 @@ MAX_NOTES = 8
 
 @dataclass(frozen=True)
 class Group:
-    """Offenders of one scope that share a device and a reason."""
+    """Offenders of one scope, or of several with one cause, that share a device and a reason."""
 
-    scope: str
+    scopes: tuple[str, ...]
     device: str
     code: str
     offenders: tuple[Offender, ...]
@@ -64,8 +66,30 @@ def grouped(offenders: Iterable[Offender]) -> list[Group]:
         return _scope(placement), _device(placement), offender.reason.code
 
     ordered = sorted(offenders, key=key)
-    groups = [Group(*k, tuple(found)) for k, found in groupby(ordered, key)]
-    return sorted(groups, key=lambda g: (-len(g.offenders), g.code == "colocated", g.scope))
+    groups = [
+        Group((scope,), device, code, tuple(found))
+        for (scope, device, code), found in groupby(ordered, key)
+    ]
+    if len(groups) > FOLD_ABOVE:
+        groups = _folded(groups)
+    return sorted(groups, key=lambda g: (-len(g.offenders), g.code == "colocated", g.scopes))
+
+
+def _folded(groups: Iterable[Group]) -> list[Group]:
+    """Groups whose offenders have the same evidence become one."""
+    found: dict[tuple[str, str, frozenset[str]], list[Group]] = {}
+    for group in groups:
+        evidence = frozenset(o.reason.evidence for o in group.offenders)
+        found.setdefault((group.device, group.code, evidence), []).append(group)
+    return [
+        Group(
+            tuple(scope for group in same for scope in group.scopes),
+            device,
+            code,
+            tuple(offender for group in same for offender in group.offenders),
+        )
+        for (device, code, _), same in found.items()
+    ]
 
 
 def environment(record: Record) -> str:
@@ -101,10 +125,13 @@ def table(record: Record, limit: int = 40) -> str:
 
 
 def _group(group: Group) -> list[str]:
-    where = f"in {group.scope}" if group.scope else "outside any scope"
     lines = _wrapped(
-        f"{count(len(group.offenders), 'operation')} {where} on {group.device}: {group.code}", "  "
+        f"{count(len(group.offenders), 'operation')} {_where(group)} on {group.device}: "
+        f"{group.code}",
+        "  ",
     )
+    if len(group.scopes) > 1:
+        lines += _wrapped(_some(scope or "(none)" for scope in group.scopes), "    ")
     lines += _wrapped(_names(group.offenders), "    ")
     for evidence in _distinct(o.reason.evidence for o in group.offenders):
         lines += _wrapped(f"why:   {evidence}", "    ", "           ")
@@ -117,6 +144,12 @@ def _group(group: Group) -> list[str]:
     for mend in _distinct((o.reason.mend for o in group.offenders), limit=1):
         lines += _wrapped(f"mend:  {mend}", "    ", "           ")
     return lines
+
+
+def _where(group: Group) -> str:
+    if len(group.scopes) > 1:
+        return f"in {len(group.scopes)} scopes"
+    return f"in {group.scopes[0]}" if group.scopes[0] else "outside any scope"
 
 
 def _names(offenders: Sequence[Offender]) -> str:

@@ -21,8 +21,11 @@ from typing import Any
 
 import pytest
 
+import pytest_tfdevice
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = Path(pytest_tfdevice.__file__).resolve().parents[1]
+"""Holds the package that is tested: the installed one, not necessarily this checkout's."""
 SECTION = "where TensorFlow ran (tfdevice)"
 QUICK = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
 """Leaves out what costs time and changes nothing here: Hypothesis' summary imports all of it."""

@@ -12,7 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+import pytest_tfdevice
+
+ROOT = Path(pytest_tfdevice.__file__).resolve().parents[1]
+"""Holds the package that is tested: the installed one, not necessarily this checkout's."""
 SCRIPTS = Path(__file__).parent / "simulator_checks"
 
 

@@ -15,7 +15,7 @@ def told() -> Told:
 
 def needs_keras_3(told: Told) -> None:
     if told["keras"] < 3:
-        pytest.skip("Keras 2 doesn't compile by itself, and never with a pluggable device")
+        pytest.skip("Keras 2 doesn't compile a training step by itself")
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,12 @@ def test_forward_and_backward_are_seen(told: Told, record: str) -> None:
 
 @pytest.mark.parametrize("record", ["fit_uncompiled", "fit_warm"])
 def test_the_optimizer_is_seen(told: Told, record: str) -> None:
-    updates = ("AssignSubVariableOp", "ResourceApplyGradientDescent")
-    found = [op for op in told[record]["ops"] if op["type"] in updates]
+    updates = ("AssignSubVariableOp", "AssignAddVariableOp")  # Keras 3, Keras 2
+    found = [
+        op
+        for op in told[record]["ops"]
+        if op["type"] in updates and op["dtypes"] == {"dtype": "float32"}
+    ]
     assert {op["device"] for op in found} == {"GPU:0"}
 
 
@@ -76,13 +80,11 @@ def test_the_layer_is_named(told: Told) -> None:
 
 
 def test_a_pin_in_a_compiled_step_is_a_note(told: Told) -> None:
-    needs_keras_3(told)
     (note,) = told["fit_pinned_compiled"]["verdict"]["notes"]
     assert "Sinh asks for CPU:0 at " in note
 
 
 def test_a_pin_in_a_compiled_step_passes(told: Told) -> None:
-    needs_keras_3(told)
     assert told["fit_pinned_compiled"]["verdict"]["passed"] is True
 
 

@@ -21,7 +21,7 @@ def test_a_convolutional_network_trains_on_it(seen: Results) -> None:
     found = seen["convolutional_network"]
     assert found["convolutions"] == ["GPU:0"]
     assert found["nodes"]["GPU:0"] > 100
-    assert found["nodes"]["GPU:0"] > 5 * found["nodes"]["CPU:0"]
+    assert found["computed_on_cpu"] == [], "there are the pipeline and the arguments"
     assert found["difference"] < 1e-5, "the same weights give the same predictions on the CPU"
     assert found["memory"] > 2**10
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import pytest_tfdevice
 from pytest_tfdevice import versions
 from pytest_tfdevice.devices import DeviceReport
 from pytest_tfdevice.model import Device, DeviceInfo
@@ -24,7 +25,7 @@ from pytest_tfdevice.no_gpu import (
     needed_libraries,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(pytest_tfdevice.__file__).resolve().parents[1]
 CUDA = Build("2.21.0", is_cuda=True, cuda="12.5.1", cudnn="9")
 CPU_BUILD = Build("2.21.0")
 

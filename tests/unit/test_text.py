@@ -84,3 +84,33 @@ def test_under_strict_what_is_there_in_name_only_is_told_once():
     text = "\n".join(report(hollow, strict=True))
     assert "host-memory" in text
     assert "operation on GPU in name only" not in text
+
+
+def pinned(scopes: int) -> list[str]:
+    """The report on a MatMul in each of so many scopes, all of them under one tf.device."""
+    scope = DeviceScope(DeviceSpec(type="CPU", index=0), SourceLine("net.py", 7, "call"))
+    ops = [op(f"block_{n}/MatMul", "MatMul", CPU, request=scope) for n in range(scopes)]
+    return report(*ops)
+
+
+def test_many_scopes_with_one_cause_are_one_group():
+    text = "\n".join(pinned(30))
+    assert text.count("requested-elsewhere") == 1
+    assert text.count("tf.device asked for CPU:0 at net.py:7") == 1
+    assert "30 operations in 30 scopes on CPU:0" in text
+    assert "block_0" in text
+    assert "30 of 30 operations" in text
+
+
+def test_a_few_scopes_stay_apart():
+    text = "\n".join(pinned(2))
+    assert "1 operation in block_0 on CPU:0: requested-elsewhere" in text
+    assert "1 operation in block_1 on CPU:0: requested-elsewhere" in text
+
+
+def test_scopes_with_different_causes_stay_apart():
+    lines = [SourceLine("net.py", n, "call") for n in range(6)]
+    scopes = [DeviceScope(DeviceSpec(type="CPU", index=0), line) for line in lines]
+    ops = [op(f"b{n}/MatMul", "MatMul", CPU, request=s) for n, s in enumerate(scopes)]
+    text = "\n".join(report(*ops))
+    assert text.count("1 operation in b") == 6

@@ -110,11 +110,15 @@ class SimulatedGpuFactory : public DeviceFactory {
                                     kDeviceName + ", pci bus id: 0000:00:0" +
                                     std::to_string(physical) +
                                     ".0, compute capability: " + kComputeCapability;
+    Allocator* allocator = GpuAllocator(index, memory, options.config.gpu_options());
+    // What is in force, not what was asked for: a real GPU reports its allocator's limit, too.
+    const auto stats = allocator->GetStats();
+    const int64_t limit = stats && stats->bytes_limit ? *stats->bytes_limit : memory;
     devices->push_back(std::make_unique<SimulatedGpu>(
         options,
         Device::BuildDeviceAttributes(name_prefix + "/device:GPU:" + std::to_string(index),
-                                      DEVICE_GPU, Bytes(memory), locality, description),
-        GpuAllocator(index, memory, options.config.gpu_options()), index));
+                                      DEVICE_GPU, Bytes(limit), locality, description),
+        allocator, index));
     return Ok();
   }
 };

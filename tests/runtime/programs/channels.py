@@ -49,13 +49,19 @@ def both(program, graph_of_session=None):
         ran += partition.node
     if graph_of_session is not None:
         written += written_nodes(graph_of_session.as_graph_def())
+    calls = {n.name: n.op for n in ran}
     return {
         "text": [
             [p.op, plain(p.type), p.device.short]
             for p in log.placements
             if p.kind == "placed" and p.type not in PSEUDO and p.type != "StringJoin"
         ],
-        "structured": [[p.op, p.type, p.device.short] for p in w.record.placements if not p.unit],
+        "structured": [
+            # A compiled unit is a call in the graph, and named by its function in a record.
+            [p.op, calls.get(p.op, p.type) if p.is_unit else p.type, p.device.short]
+            for p in w.record.placements
+            if p.origin != "compiled"
+        ],
         "ran": sorted({(n.name, plain(n.op)) for n in ran}),
         "written": sorted({(n.name, plain(n.op)) for n in written}),
         "problems": [*log.problems, *w.record.problems],

@@ -1,7 +1,4 @@
-"""What the structured channel rests on, asked of TensorFlow alone: nothing of this project watches.
-
-The numbers are those of the list of facts in the architecture notes.
-"""
+"""What the structured channel rests on, asked of TensorFlow alone: no window is open."""
 
 import contextlib
 import threading

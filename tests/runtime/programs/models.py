@@ -74,6 +74,10 @@ class OnCpu(keras.layers.Layer):
         super().__init__(**arguments)
         self.layer = layer
 
+    def build(self, shape):
+        self.layer.build(shape)  # its variables stay where variables go
+        super().build(shape)
+
     def call(self, values):
         with tf.device("/CPU:0"):  # the move
             return self.layer(values)

@@ -66,6 +66,34 @@ facts["version"] = tf.__version__
 facts["cuda"] = tf.test.is_built_with_cuda()
 
 
+def half_open(module, path):
+    """A window that can't be opened for want of a name: the error, and what is left behind."""
+    from pytest_tfdevice import watch
+
+    owner = importlib.import_module(module)
+    kept = getattr(owner, path)
+    session = dict(vars(importlib.import_module(SESSION).BaseSession))
+    delattr(owner, path)
+    message = ""
+    try:
+        with watch():
+            pass
+    except private.MissingPrivate as error:
+        message = str(error)
+    setattr(owner, path, kept)
+    left = {
+        "executor": private.executes_with_callbacks(),
+        "session": session != dict(vars(importlib.import_module(SESSION).BaseSession)),
+        "collection": "export_run_metadata" in vars(private.eager_context()),
+    }
+    with watch() as w:
+        tf.sin(1.0)
+    return {"message": message, "left": left, "next": [p.type for p in w.record.placements]}
+
+
+facts["half open"] = half_open("tensorflow.python.ops.script_ops", "FuncRegistry")
+
+
 def kernels(op):
     from tensorflow.python.framework import kernels as registry
 

@@ -8,13 +8,13 @@ TensorFlow costs seconds, so checks share a process wherever they can.
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
-import tempfile
 import traceback
 from collections.abc import Callable
 from typing import Any
+
+from pytest_tfdevice.capture.output import OutputCapture
 
 _checks: dict[str, Callable[[], Any]] = {}
 
@@ -55,25 +55,31 @@ def devices_by_node(metadata: Any) -> dict[str, str]:
     return {node.name: short(node.device) for graph in graphs for node in graph.node}
 
 
+def computed_on(device: str, metadata: Any) -> list[str]:
+    """Types of the ops on ``device`` that have a floating-point result and aren't of a pipeline."""
+    found = set()
+    for function in metadata.function_graphs:
+        for node in function.post_optimization_graph.node:
+            pipeline = "Dataset" in node.op or "Iterator" in node.op
+            plain = node.op in {"_Arg", "_Retval", "_DeviceArg", "_DeviceRetval", "Const"}
+            floats = any(node.attr[name].type == 1 for name in ("T", "dtype", "DstT"))
+            if short(node.device) == device and floats and not pipeline and not plain:
+                found.add(node.op)
+    return sorted(found)
+
+
 class Output:
-    """Captures what this process and C++ write to stdout and stderr."""
+    """Captures what this process and C++ write to stdout and stderr.
+
+    TensorFlow's placer prints through C's stdio, which keeps it back unless it is flushed.
+    """
 
     def __enter__(self) -> Output:
-        sys.stdout.flush()
-        sys.stderr.flush()
         self.text = ""
-        self._file = tempfile.TemporaryFile()
-        self._saved = [os.dup(1), os.dup(2)]
-        for descriptor in (1, 2):
-            os.dup2(self._file.fileno(), descriptor)
+        self._capture = OutputCapture()
+        self._capture.__enter__()
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        for descriptor, saved in zip((1, 2), self._saved, strict=True):
-            os.dup2(saved, descriptor)
-            os.close(saved)
-        self._file.seek(0)
-        self.text = self._file.read().decode(errors="replace")
-        self._file.close()
+    def __exit__(self, *exc: Any) -> None:
+        self._capture.__exit__(*exc)
+        self.text = (self._capture.stdout + self._capture.stderr).decode(errors="replace")

@@ -8,7 +8,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from checks import check, devices_by_node, run, short
+from checks import check, computed_on, devices_by_node, run, short
 
 from pytest_tfdevice import simulator
 
@@ -40,7 +40,8 @@ def convolutional_network() -> Any:
     y = np.arange(32) % 3
     context.context().enable_graph_collection()
     losses = model.fit(x, y, epochs=2, batch_size=8, verbose=0).history["loss"]
-    nodes = devices_by_node(context.context().export_run_metadata())
+    metadata = context.context().export_run_metadata()
+    nodes = devices_by_node(metadata)
     context.context().disable_graph_collection()
     sample = tf.constant(x[:4])
     on_gpu = model(sample).numpy()
@@ -52,6 +53,7 @@ def convolutional_network() -> Any:
     return {
         "losses": [float(loss) for loss in losses],
         "nodes": Counter(nodes.values()),
+        "computed_on_cpu": computed_on("CPU:0", metadata),
         "convolutions": sorted(convolutions),
         "difference": float(np.abs(on_gpu - on_cpu).max()),
         "memory": tf.config.experimental.get_memory_info("GPU:0")["peak"],

@@ -1,0 +1,132 @@
+"""pytest's hooks for the merge gate, and nothing else: each calls on the room that does the work.
+
+Registered by ``plugin``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_tfdevice.config import Settings
+from pytest_tfdevice.gate.checks import Checks, Seen
+from pytest_tfdevice.gate.collected import Collected, asks_for_baseline, is_marked
+from pytest_tfdevice.gate.keeper import Keeper
+from pytest_tfdevice.gate.skips import ExpectedSkips
+from pytest_tfdevice.marks import plan
+
+if TYPE_CHECKING:
+    from pytest_tfdevice.model import Record
+
+COLLECTED = "tfdevice_collected"
+"""Key of pytest-xdist's ``workeroutput``."""
+
+_SEEN = pytest.StashKey[list[Seen]]()
+
+
+class Gate:
+    """The merge gate of one run, in one process."""
+
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+        self._config = config
+        self._settings = settings
+        self._is_worker = hasattr(config, "workerinput")
+        self._collected = Collected()
+        self._checks = Checks(settings, config.rootpath)
+        self._keeper = Keeper(settings, config.rootpath, self._collected)
+        self._skips = (
+            ExpectedSkips.read(settings.expected_skips) if settings.expected_skips else None
+        )
+
+    # ------------------------------------------------------- what others call
+    def check_marked(self, item: pytest.Item, records: Sequence[Record]) -> None:
+        """Compares what a marked test ran, once it has ended well."""
+        wanted = plan(item, self._settings)
+        if wanted.baseline is not None:
+            for record in records:
+                self.check(item, record, wanted.baseline.name, wanted.target)
+
+    def check(self, item: pytest.Item, record: Record, name: str | None, on: str) -> None:
+        """Compares a record with the baseline of a test."""
+        __tracebackhide__ = True
+        if self._settings.baseline == "off":
+            return
+        seen = item.stash.setdefault(_SEEN, [])
+        found = self._checks.check(item, record, name, on)
+        if any((one.test, one.environment) == (found.test, found.environment) for one in seen):
+            pytest.fail(
+                f"{found.test} was compared with its baseline already: give each check a name",
+                pytrace=False,
+            )
+        seen.append(found)
+
+    # ------------------------------------------------------------------ hooks
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Promises are looked after once, before there is a worker, and not to list tests."""
+        if self._settings.require and not (self._is_worker or session.config.option.collectonly):
+            from pytest_tfdevice.gate.promise import keep
+
+            keep(self._settings.require)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._collected.reported(report, self._config.rootpath)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        self._collected.add(items)
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        self._collected.add(items)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Another run of the same test begins afresh."""
+        item.stash[_SEEN] = []
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if self._skips is not None and is_marked(item):
+            self._skips.judge(report)
+            report.tfdevice_marked = True  # type: ignore[attr-defined]
+        if call.when == "call" and report.passed and asks_for_baseline(item):
+            seen = [one.to_json() for one in item.stash.get(_SEEN, [])]
+            file = str(self._checks.file_of(item))
+            report.tfdevice_baseline = [file, seen]  # type: ignore[attr-defined]
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        file, seen = getattr(report, "tfdevice_baseline", (None, ()))
+        if file is not None:
+            self._keeper.add(report.nodeid, file, seen)
+        if self._skips is not None and hasattr(report, "tfdevice_marked"):
+            self._skips.add(report)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        collected = getattr(node, "workeroutput", {}).get(COLLECTED)
+        if collected is not None:
+            self._collected.merge(collected)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self._collected.finish(self._config)
+        if self._is_worker:
+            self._config.workeroutput[COLLECTED] = self._collected.to_json()  # type: ignore[attr-defined]
+            return
+        self._keeper.finish()
+        stale = self._skips.stale(self._collected) if self._skips is not None else []
+        self._keeper.lines += stale
+        if (self._keeper.failed or stale) and session.exitstatus in (0, 5):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        from pytest_tfdevice.reports.terminal import write_lines
+
+        write_lines(terminalreporter, self._keeper.lines)

@@ -1,0 +1,114 @@
+"""The difference between two runs or baselines, as text and as Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pytest_tfdevice.baseline.compare import Change
+from pytest_tfdevice.baseline.diff import Amount, Diff, TestDiff
+from pytest_tfdevice.reports.changes import line
+from pytest_tfdevice.reports.words import count, escape
+from pytest_tfdevice.units import format_size
+
+TITLES = (
+    ("lost", "left the device"),
+    ("new-off", "new, and off the device"),
+    ("gained", "came to the device"),
+    ("moved", "moved between devices"),
+    ("new", "new"),
+    ("gone", "gone"),
+)
+
+
+def conclusion(found: Diff) -> str:
+    """One line: what left, and what came."""
+    totals = {kind: _total(found, kind) for kind, _ in TITLES}
+    if not found.compared:
+        return "no test is in both files"
+    parts = [f"{totals[kind]:,} {title}" for kind, title in TITLES if totals[kind]]
+    tests = count(found.compared, "test")
+    if not parts:
+        return f"no operation moved in {tests}"
+    return f"operations in {tests}: {'; '.join(parts)}"
+
+
+def text(found: Diff) -> str:
+    """For a terminal."""
+    lines = [conclusion(found)]
+    for test in found.tests:
+        lines += ["", escape(_head(test))]
+        for kind, title in TITLES:
+            some = [change for change in test.changes if change.kind == kind]
+            if some:
+                lines.append(f"  {title}:")
+                lines += [f"    {escape(line(change))}" for change in some]
+        lines += [f"  {escape(_amount(amount))}" for amount in test.amounts]
+    rest = _rest(found)
+    return "\n".join([*lines, *([""] if rest else []), *map(escape, rest)]) + "\n"
+
+
+def markdown(found: Diff) -> str:
+    """For a comment on a pull request."""
+    mark = "❌" if found.is_regression else "✅"
+    lines = [f"### {mark} Placement: {_plain(conclusion(found))}", ""]
+    for test in found.tests:
+        lines += [f"**{_plain(_head(test))}**", ""]
+        if test.changes:
+            lines += ["| | scope | operation | | before | now | reason |", "|-|-|-|-:|-|-|-|"]
+            lines += [_row(change) for change in test.changes]
+            lines.append("")
+        lines += [f"- {_plain(_amount(amount))}" for amount in test.amounts]
+        lines += [""] if test.amounts else []
+    lines += [f"- {_plain(rest)}" for rest in _rest(found)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _total(found: Diff, kind: str) -> int:
+    return sum(c.count for test in found.tests for c in test.changes if c.kind == kind)
+
+
+def _head(test: TestDiff) -> str:
+    where = f"{test.before} → {test.environment}" if test.before else test.environment
+    return f"{test.test} ({where})"
+
+
+def _row(change: Change) -> str:
+    mark = {"lost": "❌", "new-off": "❌", "gained": "✅"}.get(change.kind, "")
+    cells: Sequence[str] = (
+        mark,
+        _code(change.scope),
+        _code(change.type),
+        str(change.count),
+        _plain(change.before or "—"),
+        _plain(change.after or "gone"),
+        _plain(change.reason),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _amount(amount: Amount) -> str:
+    if amount.unit == "bytes":
+        before, after = format_size(amount.before), format_size(amount.after)
+    else:
+        before, after = f"{amount.before:,}", f"{amount.after:,}"
+    return f"{amount.what}: {before} → {after}"
+
+
+def _rest(found: Diff) -> list[str]:
+    return [
+        *(f"only in the old file: {test}" for test in found.only_old),
+        *(f"only in the new file: {test}" for test in found.only_new),
+        *found.notes,
+    ]
+
+
+def _plain(words: str) -> str:
+    """Words in which Markdown and HTML find nothing to do."""
+    safe = escape(words).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_{}\[\]|#~@!$])", r"\\\1", safe)
+
+
+def _code(words: str) -> str:
+    """The same, in a monospaced font."""
+    return f"<code>{_plain(words)}</code>" if words else ""

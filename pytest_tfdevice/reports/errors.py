@@ -1,0 +1,53 @@
+"""What TensorFlow could not place, as text: op by op with reason, line and mend."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from pytest_tfdevice.explain import Reason
+from pytest_tfdevice.placement_errors import Failure
+from pytest_tfdevice.reports.words import count, escape
+
+WIDTH = 100
+MAX_FAILURES = 8
+
+
+def not_placed(found: Sequence[tuple[Failure, Reason]]) -> list[str]:
+    """One paragraph for each failure, blank lines between them."""
+    lines: list[str] = []
+    for failure, reason in found[:MAX_FAILURES]:
+        what = f"could not place {failure.name}"
+        if failure.wanted and failure.problem != "warned":
+            what += f" on {_short(failure.wanted)}"
+        if failure.problem == "warned":
+            what = "warned that it could not keep a colocation group together as asked"
+        lines += ["", *_wrapped(f"TensorFlow {what}: {reason.code}", "  ")]
+        lines += _wrapped(f"why:   {reason.evidence}", "    ", "           ")
+        if failure.source is not None:
+            lines += _wrapped(f"line:  {failure.source}", "    ", "           ")
+        lines += _wrapped(f"mend:  {reason.mend}", "    ", "           ")
+    if len(found) > MAX_FAILURES:
+        more = len(found) - MAX_FAILURES
+        lines += ["", f"  … and {count(more, 'more message')} of what could not be placed"]
+    return lines[1:]
+
+
+def section(found: Sequence[tuple[Failure, Reason]]) -> str:
+    """The same for the report of a failed test; "" for none."""
+    return textwrap.dedent("\n".join(not_placed(found)))
+
+
+def _short(device: str) -> str:
+    return device.replace("/job:localhost/replica:0/task:0", "").replace("/device:", "")
+
+
+def _wrapped(text: str, indent: str, hanging: str | None = None) -> Iterable[str]:
+    return textwrap.wrap(
+        escape(text),
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=hanging if hanging is not None else indent + "  ",
+        break_long_words=True,
+        break_on_hyphens=False,
+    )
