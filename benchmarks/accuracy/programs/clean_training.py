@@ -226,9 +226,9 @@ def mixed_float16_training(jit: bool | None) -> Step:
 
 @clean("mixed precision")
 def mixed_bfloat16_conv() -> Step:
-    """bfloat16 convolution and normalisation."""
+    """bfloat16 convolution, eagerly.  Without ReLU, which 2.12 has no GPU kernel for."""
     with _policy("mixed_bfloat16"):
-        model = tf.keras.Sequential([KL.Conv2D(4, 3), KL.ReLU(), KL.GlobalAveragePooling2D()])
+        model = tf.keras.Sequential([KL.Conv2D(4, 3), KL.GlobalAveragePooling2D()])
     return lambda: model(tf.ones([1, 8, 8, 3]), training=True)
 
 

@@ -289,8 +289,13 @@ ANYTHING_ON_CPU = (
 )
 
 
-@fault("forward", pinned("MatMul"), *ANYTHING_ON_CPU, compiled=(
-    Planted("*", "xla"), *ANYTHING_ON_CPU))  # fmt: skip
+@fault(
+    "forward",
+    pinned("MatMul"),
+    Planted("_update_step_xla", "xla", sure=False),  # Keras 2 compiles its optimisers' updates
+    *ANYTHING_ON_CPU,
+    compiled=(Planted("*", "xla"), *ANYTHING_ON_CPU),
+)
 def fit_under_cpu_scope(jit: bool | None) -> Step:
     """A model and all of its fit under a CPU scope; compiled, its step is one unit there."""
     with tf.device("/CPU:0"):
