@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_tfdevice.capture.expansion import Expansion, fused_count
+from pytest_tfdevice.capture import fusion
+from pytest_tfdevice.capture.expansion import Expansion
 
 
 def node(name: str, op: str, *inputs: str, **attr: Any) -> Any:
@@ -30,29 +31,23 @@ def expansion(*nodes: Any) -> Expansion:
     return Expansion(nodes, None, lambda _: None)
 
 
-def test_a_fused_node_is_the_last_of_what_it_was_made_of() -> None:
+def test_a_fused_node_is_what_it_was_made_of() -> None:
     fused = node("dense/Relu", "_FusedMatMul", fused_ops=strings(b"BiasAdd", b"Relu"))
-    parts = expansion(*DENSE).fused(fused.name, fused_count(fused))
+    parts = fusion.parts(fused, expansion(*DENSE), ())
     assert [(name, written.node.op) for name, written in parts] == [
         ("dense/MatMul", "MatMul"),
         ("dense/BiasAdd", "BiasAdd"),
         ("dense/Relu", "Relu"),
     ]
+    assert fusion.parts(node("elsewhere", "_FusedMatMul"), expansion(*DENSE), ()) == ()
 
 
-def test_what_was_not_written_here_is_left_out() -> None:
-    parts = expansion(*DENSE[2:]).fused("dense/Relu", 3)
-    assert [name for name, _ in parts] == ["dense/BiasAdd", "dense/Relu"]
-    assert expansion(*DENSE).fused("elsewhere", 3) == ()
-
-
-def test_a_composition_of_unary_ops_goes_by_the_last_one() -> None:
+def test_a_composition_of_unary_ops() -> None:
     composed = node(
         "tied/unary_ops_composition", "_UnaryOpsComposition", op_names=strings(b"Cos", b"Exp")
     )
     written = expansion(node("first", "Cos", "x"), node("tied", "Exp", "first:0"))
-    names = [name for name, _ in written.fused(composed.name, fused_count(composed))]
-    assert names == ["first", "tied"]
+    assert [name for name, _ in fusion.parts(composed, written, ())] == ["first", "tied"]
 
 
 @pytest.mark.parametrize(
@@ -71,4 +66,3 @@ def test_a_rewritten_node_is_found_by_the_name_that_it_had(ran: str, written: st
 
 def test_what_an_optimiser_made_of_nothing_is_not_found() -> None:
     assert expansion(*DENSE).find("ConstantFolding/dense/MatMul_recip") is None
-    assert fused_count(DENSE[1]) == 1

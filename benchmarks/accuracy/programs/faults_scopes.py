@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from benchmarks.accuracy.program import Planted, Step, fault
 from benchmarks.accuracy.programs.clean_layers import KL, fit, paired
+from benchmarks.accuracy.programs.clean_training import mirrored
 from benchmarks.accuracy.programs.faults_requested import REQUESTED, OnCpu, pinned
 
 v1 = tf.compat.v1
@@ -166,7 +167,7 @@ def left_on_the_first_gpu() -> Step:
 @fault("two devices", pinned("Sin"), pinned("MatMul"))
 def pinned_in_replica() -> Step:
     """MirroredStrategy on two GPUs, with a pinned op in the replica's function."""
-    strategy = tf.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"])
+    strategy = mirrored()
 
     with strategy.scope():
         weight = tf.Variable(np.ones((2, 2), "f"))
