@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from pytest_tfdevice.classify import is_variable_handle, uses_variable
+from pytest_tfdevice.classify import is_value_dtype, is_variable_handle, uses_variable
 from pytest_tfdevice.kernels.match import (
     Kernels,
     all_on_host,
@@ -251,6 +251,8 @@ class Explainer:
         wishes = []
         for attr, choices in takes.items():
             liked = [d for d in _LIKED_DTYPES if d in choices and d != dtypes[attr]]
+            if is_value_dtype(dtypes[attr]):  # made an integer, it would lose its values
+                liked = [d for d in liked if is_value_dtype(d)]
             # Integers stay integers where they can.
             if "int" in dtypes[attr] and "int64" in liked:
                 liked.sort(key=lambda d: d != "int64")

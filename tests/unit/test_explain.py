@@ -18,6 +18,8 @@ from tensorflow_facts import (
 
 from pytest_tfdevice.explain import Reason, explain
 from pytest_tfdevice.kernels.match import in_name_only
+from pytest_tfdevice.kernels.registry import KernelRegistry
+from pytest_tfdevice.kernels.table import KernelEntry
 from pytest_tfdevice.model import DeviceSpec, Placement, Record, SourceLine
 
 
@@ -78,6 +80,14 @@ def test_dtype_lists_what_the_kernels_take() -> None:
         "float16, float32, float64"
     )
     assert reason.mend.startswith("cast int32 to float32 or float16 before it, or allow=")
+
+
+def test_a_float_is_not_told_to_be_an_integer() -> None:
+    takes = KernelEntry("Relu", "GPU", (("T", ("float32", "int64", "float64")),))
+    relu = place("Relu", dtypes=(("T", "bfloat16"),))
+    reason = why(relu, kernels=KernelRegistry("2.12.1", "table", [takes]))
+    assert reason.code == "dtype"
+    assert reason.mend.startswith("cast bfloat16 to float32 or float64 before it")
 
 
 def test_dtype_of_a_pair_names_the_one_that_is_wrong() -> None:

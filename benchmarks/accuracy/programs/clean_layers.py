@@ -19,6 +19,12 @@ def _sequence(shape: tuple[int, ...] = (2, 5, 3)) -> np.ndarray:
     return np.random.default_rng(0).random(shape, dtype=np.float32)
 
 
+@tf.autograph.experimental.do_not_convert
+def paired(gradients: object, variables: object) -> list[tuple[tf.Tensor, tf.Variable]]:
+    """Not converted: AutoGraph's own zip takes no ``strict`` before TensorFlow 2.13."""
+    return list(zip(gradients, variables, strict=True))
+
+
 def fit(model: tf.keras.Model, x: object, y: object, jit: bool | None, **settings: object) -> Step:
     """A compiled model and a step that is one ``fit``; ``jit`` None leaves the default."""
     arguments = {"optimizer": "sgd", "loss": "mse", **settings}
@@ -175,7 +181,7 @@ def embedding_training() -> Step:
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(table(ids) ** 2)
         gradients = tape.gradient(loss, table.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, table.trainable_variables, strict=True))
+        optimizer.apply_gradients(paired(gradients, table.trainable_variables))
         return loss
 
     return step
@@ -218,7 +224,7 @@ def subclassed_train_step(jit: bool | None) -> Step:
             with tf.GradientTape() as tape:
                 loss = tf.reduce_mean((self(x, training=True) - y) ** 2)
             weights = self.trainable_variables
-            self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+            self.optimizer.apply_gradients(paired(tape.gradient(loss, weights), weights))
             return {"loss": loss}
 
     return fit(Model(), np.ones((4, 3), "f"), np.ones((4, 1), "f"), jit)
@@ -271,7 +277,7 @@ def gan_of_two_optimizers() -> Step:
             (second, judge_loss, judge, optimizers[1]),
         ):
             weights = part.trainable_variables
-            optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+            optimizer.apply_gradients(paired(tape.gradient(loss, weights), weights))
 
     def run() -> None:
         step(tf.ones([4, 3]))

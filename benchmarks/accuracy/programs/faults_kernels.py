@@ -272,3 +272,13 @@ def argmax_of_int64() -> Step:
         return tf.argmax(votes, axis=2)
 
     return lambda: step(tf.ones([2, 2, 3], tf.int64))
+
+
+OLDEST = ((2, 12), (2, 12))
+
+
+@fault("forward", dtype("Relu"), versions=OLDEST)
+def bfloat16_relu() -> Step:
+    """2.12 registers no bfloat16 kernel of Relu for GPUs; the versions after it do."""
+    layer = KL.ReLU(dtype="bfloat16")
+    return lambda: layer(tf.cast(tf.ones([2, 2]), tf.bfloat16))

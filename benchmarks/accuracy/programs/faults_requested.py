@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.accuracy.program import Planted, Step, fault
-from benchmarks.accuracy.programs.clean_layers import KL, fit
+from benchmarks.accuracy.programs.clean_layers import KL, fit, paired
 
 OPT = tf.keras.optimizers
 REQUESTED = "requested-elsewhere"
@@ -247,7 +247,7 @@ def gradient_norm_on_cpu() -> Step:
         with tf.device("/CPU:0"):
             norm = tf.sqrt(total)
         gradients = [g / tf.maximum(norm, 1.0) for g in gradients]
-        optimizer.apply_gradients(zip(gradients, layer.trainable_variables, strict=True))
+        optimizer.apply_gradients(paired(gradients, layer.trainable_variables))
 
     return lambda: step(tf.ones([2, 3]))
 

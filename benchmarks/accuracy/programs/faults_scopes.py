@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.accuracy.program import Planted, Step, fault
-from benchmarks.accuracy.programs.clean_layers import KL, fit
+from benchmarks.accuracy.programs.clean_layers import KL, fit, paired
+from benchmarks.accuracy.programs.clean_training import mirrored
 from benchmarks.accuracy.programs.faults_requested import REQUESTED, OnCpu, pinned
 
 v1 = tf.compat.v1
@@ -166,7 +167,7 @@ def left_on_the_first_gpu() -> Step:
 @fault("two devices", pinned("Sin"), pinned("MatMul"))
 def pinned_in_replica() -> Step:
     """MirroredStrategy on two GPUs, with a pinned op in the replica's function."""
-    strategy = tf.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"])
+    strategy = mirrored()
 
     with strategy.scope():
         weight = tf.Variable(np.ones((2, 2), "f"))
@@ -289,8 +290,13 @@ ANYTHING_ON_CPU = (
 )
 
 
-@fault("forward", pinned("MatMul"), *ANYTHING_ON_CPU, compiled=(
-    Planted("*", "xla"), *ANYTHING_ON_CPU))  # fmt: skip
+@fault(
+    "forward",
+    pinned("MatMul"),
+    Planted("_update_step_xla", "xla", sure=False),  # Keras 2 compiles its optimisers' updates
+    *ANYTHING_ON_CPU,
+    compiled=(Planted("*", "xla"), *ANYTHING_ON_CPU),
+)
 def fit_under_cpu_scope(jit: bool | None) -> Step:
     """A model and all of its fit under a CPU scope; compiled, its step is one unit there."""
     with tf.device("/CPU:0"):
@@ -325,10 +331,14 @@ def function_moved_after_it_was_warm() -> Step:
 
 @fault("optimizer", pinned("Mul"), *ANYTHING_ON_CPU)
 def apply_gradients_on_cpu() -> Step:
-    """The optimiser's own arithmetic under a CPU scope, eagerly; its variables are on the GPU."""
+    """The optimiser's own arithmetic under a CPU scope; its variables are on the GPU.
+
+    Uncompiled: Keras 2 compiles an update by default, and XLA then refuses the variables.
+    """
     layer = KL.Dense(2)
     layer.build((None, 3))
     optimizer = tf.keras.optimizers.SGD(0.1, momentum=0.9)
+    optimizer.jit_compile = False
     optimizer.build(layer.trainable_variables)
 
     @tf.function
@@ -338,6 +348,6 @@ def apply_gradients_on_cpu() -> Step:
         gradients = tape.gradient(loss, layer.trainable_variables)
         with tf.device("/CPU:0"):
             scaled = [gradient * 0.5 for gradient in gradients]
-            optimizer.apply_gradients(zip(scaled, layer.trainable_variables, strict=True))
+            optimizer.apply_gradients(paired(scaled, layer.trainable_variables))
 
     return lambda: step(tf.ones([2, 3]))
