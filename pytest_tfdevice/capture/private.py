@@ -270,6 +270,12 @@ def own_executor(context: Any) -> Iterator[None]:
         yield
 
 
+def is_asynchronous() -> bool:
+    """True where the calling thread's eager ops return before they have run."""
+    _lookup(_EAGER, "Context.is_async", "to leave asynchronous tensors alone")
+    return bool(eager_context().is_async())
+
+
 def session_config() -> Any:
     """A copy of the ``ConfigProto`` that describes the eager context's devices."""
     _lookup(_EAGER, "Context.config", "to ask the placer")
@@ -402,6 +408,7 @@ def probe() -> list[str]:
         lambda: _module(_EAGER, purpose, "eager_mode", "executor_scope", "Context.config"),
         lambda: _lookup("tensorflow.python.eager.executor", "new_executor", purpose),
         executes_with_callbacks,
+        is_asynchronous,
         execute_with_callbacks,
         py_function_registry,
         op_errors,
