@@ -102,7 +102,7 @@ def _doubts(program: Program, where: dict[str, set[str]]) -> Iterator[str]:
     for planted in program.planted:
         if not planted.sure:
             continue
-        devices = where.get(planted.type, set())
+        devices = where.get(planted.logged or planted.type, set())
         if planted.reason == "xla":  # inside another function it is a call like any other
             devices = devices | where.get("StatefulPartitionedCall", set())
             devices = devices | where.get("PartitionedCall", set())

@@ -32,6 +32,7 @@ class Planted:
 
     ``sure`` is False for a consequence of the fault that not each way of running shows.
     ``line``: the reason's evidence must name a line of the program's own file.
+    ``logged``: its type in TensorFlow's placement log, where an optimiser changed it afterwards.
     """
 
     type: str
@@ -39,6 +40,7 @@ class Planted:
     name: str = "*"
     sure: bool = True
     line: bool = False
+    logged: str = ""
     versions: tuple[Version, Version] = ALWAYS
 
 

@@ -16,6 +16,12 @@ from benchmarks.accuracy.programs.clean_layers import KL, fit
 v1 = tf.compat.v1
 
 
+def soft_placement() -> v1.ConfigProto:
+    """As the reports have it; with logging where that is on, which a config switches off."""
+    logging = tf.debugging.get_log_device_placement()
+    return v1.ConfigProto(allow_soft_placement=True, log_device_placement=logging)
+
+
 def missing(type: str, name: str = "*", **more: object) -> Planted:
     return Planted(type, "no-kernel", name, **more)
 
@@ -228,7 +234,7 @@ def v1_int32_matmul() -> Step:
         with tf.device("/device:GPU:0"):
             a = v1.placeholder(tf.int32, [4, 4])
             product = tf.matmul(a, a, name="prod")
-        session = v1.Session(graph=graph, config=v1.ConfigProto(allow_soft_placement=True))
+        session = v1.Session(graph=graph, config=soft_placement())
     return lambda: session.run(product, {a: np.ones((4, 4), np.int32)})
 
 

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from benchmarks.accuracy.program import Planted, Step, clean, fault
 from benchmarks.accuracy.programs.clean_layers import KL, fit
+from benchmarks.accuracy.programs.faults_kernels import soft_placement
 
 v1 = tf.compat.v1
 
@@ -99,7 +100,7 @@ def v1_int32_variable_on_gpu() -> Step:
                 "counter", [2], tf.int32, v1.zeros_initializer(), use_resource=False
             )
             bump = v1.assign_add(counter, [1, 1])
-        session = v1.Session(graph=graph, config=v1.ConfigProto(allow_soft_placement=True))
+        session = v1.Session(graph=graph, config=soft_placement())
         session.run(v1.global_variables_initializer())
     return lambda: session.run(bump)
 
@@ -170,7 +171,7 @@ def v1_product_on_gpu_five() -> Step:
         x = v1.placeholder(tf.float32, [2, 2])
         with tf.device("/device:GPU:5"):
             y = tf.matmul(x, x)
-        session = v1.Session(graph=graph, config=v1.ConfigProto(allow_soft_placement=True))
+        session = v1.Session(graph=graph, config=soft_placement())
     return lambda: session.run(y, {x: np.eye(2)})
 
 

@@ -321,7 +321,7 @@ def chain_of_unary_ops_on_cpu() -> Step:
     return lambda: step(tf.ones([2, 2]))
 
 
-@fault("fused", pinned("Square", "*"))
+@fault("fused", pinned("Square", logged="Mul"))
 def rewritten_op_on_cpu() -> Step:
     """``x * x`` becomes Square, under a name that an optimiser makes."""
 
