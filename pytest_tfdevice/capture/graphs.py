@@ -33,6 +33,22 @@ PSEUDO_TYPES = frozenset(
 _MKL = re.compile(r"^_+Mkl(?:Native|Eager)?(?=[A-Z])")
 
 
+_KEPT = frozenset({"Const", "Identity", "NoOp", "Snapshot"})
+"""What an optimiser leaves of an op that it did away with: that op didn't run."""
+
+
+def _is_private(ran: Any, written: Any) -> bool:
+    """True for ``_FusedBatchNormEx`` and the like in place of an op that has a public type."""
+    return bool(ran.op.startswith("_") and not written.op.startswith("_"))
+
+
+def _rewrites(ran: Any, written: Any) -> bool:
+    """True where an optimiser put an op to the same effect in the place of another: ``x / 2`` runs
+    as a ``Mul`` (``arithmetic_optimizer.cc``; not where oneDNN has fused it away before)."""
+    inputs = [sum(not name.startswith("^") for name in node.input) for node in (ran, written)]
+    return ran.op not in _KEPT and ran.op != written.op and inputs[0] == inputs[1] > 0
+
+
 def plain_type(op_type: str) -> str:
     """``"MatMul"`` for ``"_MklMatMul"``: oneDNN renames op types on CPUs (2.12 to 2.21).
 
@@ -104,7 +120,9 @@ class GraphReader:
         private one (``_FusedBatchNormEx``)."""
         written = self.written.find(node.name)
         op_type = node.op
-        if written is not None and op_type.startswith("_") and not written.node.op.startswith("_"):
+        if written is not None and (
+            _is_private(node, written.node) or _rewrites(node, written.node)
+        ):
             op_type = written.node.op
         return self._placed(node, node.name, written, plain_type(op_type))
 

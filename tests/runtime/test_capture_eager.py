@@ -339,7 +339,8 @@ def test_asynchronous_functions_are_seen(told: Told) -> None:
 
 def test_an_asynchronous_error_is_told_in_its_window(told: Told) -> None:
     (op,) = told["asynchronous_error"]["own"]["ops"]
-    assert (op["type"], op["device"], op["raised"]) == ("CheckNumerics", "CPU:0", True)
+    # That it raised isn't known then: to ask an asynchronous tensor for anything may wait for ever.
+    assert (op["type"], op["device"], op["count"]) == ("CheckNumerics", "CPU:0", 1)
 
 
 def test_an_asynchronous_error_stays_for_the_user(told: Told) -> None:

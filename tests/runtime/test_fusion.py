@@ -8,16 +8,7 @@ from collections import Counter
 import pytest
 from tf_process import needs_tensorflow, run
 
-from pytest_tfdevice import versions
-
 needs_tensorflow()
-
-OLD = versions.parse(versions.installed_tensorflow() or "2.21") < (2, 16)
-rewrites_divisions = pytest.mark.xfail(
-    OLD,
-    reason="up to 2.15 Grappler turns x / constant into a Mul where oneDNN hasn't fused it away: "
-    "that one op goes by another type",
-)
 
 SCRIPT = """
 simulated = os.environ.get("SIMULATED") == "1"
@@ -73,7 +64,6 @@ def test_no_fused_type_is_left(on_cpu) -> None:
         assert found["BiasAdd"] == 2
 
 
-@rewrites_divisions
 def test_onednn_makes_no_difference(on_cpu) -> None:
     assert on_cpu["0"]["cold"] == on_cpu["1"]["cold"]
 
@@ -83,7 +73,6 @@ def test_a_second_call_makes_none_either(on_cpu) -> None:
         assert facts["warm"] == facts["cold"]
 
 
-@rewrites_divisions
 def test_the_gpu_makes_none_but_the_device(on_cpu) -> None:
     facts = run(SCRIPT, level=2, env={"SIMULATED": "1"})
     if not facts["simulated"]:
