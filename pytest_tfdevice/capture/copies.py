@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pytest_tfdevice.capture import eager, private_memory, signatures, stack
+from pytest_tfdevice.capture import private_memory, signatures, stack
 from pytest_tfdevice.kernels.current import gpu_kernels
 from pytest_tfdevice.kernels.match import chosen
 from pytest_tfdevice.model import Device, OpSignature, Placement, SourceLine
@@ -134,7 +134,7 @@ class Copies:
 
     def _add(self, name: str, tensor: Any, source: str, target: str, cause: Cause) -> _Key:
         line = stack.running_line(sys._getframe(2))
-        shape = eager.shape_of(tensor)
+        shape = signatures.shape_of(tensor)
         key = _Key(name, _dtype(tensor), shape, source, target, cause, line)
         self._counts[key] += 1
         return key

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_tfdevice.capture import private, signatures, stack
+from pytest_tfdevice.capture import signatures, stack
 from pytest_tfdevice.capture.channels import RanOp
 from pytest_tfdevice.capture.graphs import parse_device, parse_request
 from pytest_tfdevice.capture.interception import FAILED_OP
@@ -106,8 +106,8 @@ class EagerLog:
             return
         self.ops[key] = EagerOp(
             1,
-            tuple(shape_of(t) for t in given),
-            tuple(shape_of(t) for t in tensors),
+            tuple(signatures.shape_of(t) for t in given),
+            tuple(signatures.shape_of(t) for t in tensors),
             stack.live_frames(frame) if scope else (),
         )
 
@@ -189,19 +189,3 @@ def _handle_device(inputs: list[Any]) -> str:
         if tensor.dtype.name == "resource":
             return str(getattr(tensor, "device", "") or "")
     return ""
-
-
-def shape_of(tensor: Any) -> tuple[int | None, ...] | None:
-    """An eager tensor's shape; None where it has none, or where asking for it would wait.
-
-    In asynchronous mode ``shape`` waits for the op with the interpreter locked, and an op that
-    fails needs the interpreter for its message: both would wait for ever (2.12 to 2.15, and later
-    versions make no promise).
-    """
-    if private.is_asynchronous():
-        return None
-    try:
-        shape = tensor.shape
-        return None if shape.rank is None else tuple(shape.as_list())
-    except (ValueError, AttributeError, NotImplementedError):  # variants have no shape of their own
-        return None

@@ -90,3 +90,19 @@ def _expand(args: Iterable[Any], attrs: Mapping[str, Any]) -> Iterable[str]:
         repeat = attrs[arg.number_attr].i if arg.number_attr in attrs else 1
         for _ in range(repeat if arg.number_attr else 1):
             yield dtype_name(kind)
+
+
+def shape_of(tensor: Any) -> tuple[int | None, ...] | None:
+    """An eager tensor's shape; None where it has none, or where asking for it would wait.
+
+    In asynchronous mode ``shape`` waits for the op with the interpreter locked, and an op that
+    fails needs the interpreter for its message: both would wait for ever (2.12 to 2.15, and later
+    versions make no promise).
+    """
+    if private.is_asynchronous():
+        return None
+    try:
+        shape = tensor.shape
+        return None if shape.rank is None else tuple(shape.as_list())
+    except (ValueError, AttributeError, NotImplementedError):  # variants have no shape of their own
+        return None

@@ -7,7 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pytest_tfdevice.capture import eager, entries, expansion, funcgraphs, partitions, sessions
+from pytest_tfdevice.capture import (
+    entries,
+    expansion,
+    funcgraphs,
+    partitions,
+    sessions,
+    signatures,
+)
 from pytest_tfdevice.capture.copies import Copies
 from pytest_tfdevice.capture.partitions import Shape
 from pytest_tfdevice.transfers import Cause, Transfer
@@ -43,7 +50,7 @@ class TransferLog:
         """A function that was called; ``definition`` is its ``FunctionDef``, if known."""
         self._runs[function] += 1
         if function not in self._arguments:
-            self._arguments[function] = [eager.shape_of(tensor) for tensor in inputs or ()]
+            self._arguments[function] = [signatures.shape_of(tensor) for tensor in inputs or ()]
         compiled = definition is not None and expansion.is_compiled(definition)
         self._copies.on_call(function, inputs, outputs, compiled=compiled)
 
