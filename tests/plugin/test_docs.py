@@ -33,7 +33,7 @@ def examples() -> dict[str, str]:
 EXAMPLES = examples()
 CONFTEST = {name: code for name, code in EXAMPLES.items() if "def pytest_" in code}
 TESTS = {name: code for name, code in EXAMPLES.items() if "def test_" in code}
-SCRIPTS = {name: EXAMPLES[name] for name in EXAMPLES.keys() - CONFTEST.keys() - TESTS.keys()}
+SCRIPTS = {n: code for n, code in EXAMPLES.items() if n not in {*CONFTEST, *TESTS}}
 
 
 def execute(folder: Path, *arguments: str) -> str:
