@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,9 +19,11 @@ from pytest_tfdevice.fixtures import (
 )
 from pytest_tfdevice.gate.hooks import Gate
 from pytest_tfdevice.marks import marker_lines
-from pytest_tfdevice.results import RunReport, TestResult
 from pytest_tfdevice.simulation import Simulation
 from pytest_tfdevice.testwatch import USAGE_ERRORS, TestWatch, Watched
+
+if TYPE_CHECKING:
+    from pytest_tfdevice.results import RunReport, TestResult
 
 __all__ = ["placement", "placement_baseline", "placement_session", "tf_devices"]
 
@@ -29,7 +31,7 @@ EXHAUSTED = "GPU memory ran out (tfdevice)"
 SECTION = "where TensorFlow ran (tfdevice)"
 NOT_PLACED = "what TensorFlow could not place (tfdevice)"
 _WATCH = pytest.StashKey[TestWatch]()
-_REPORT = pytest.StashKey[RunReport]()
+_REPORT: pytest.StashKey[RunReport] = pytest.StashKey()
 _ALLOWED = "tfdevice_allow"
 _WATCHED = pytest.StashKey[list[Watched]]()
 
@@ -171,4 +173,6 @@ class _Results:
         data = getattr(report, "tfdevice", None)
         # pytest-rerunfailures reports each try; the last one is the test's.
         if data is not None and str(report.outcome) != "rerun":
+            from pytest_tfdevice.results import TestResult
+
             self._results.append(TestResult.from_json(data))

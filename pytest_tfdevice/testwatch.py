@@ -19,7 +19,6 @@ import pytest
 from pytest_tfdevice._import_hooks import after_import
 from pytest_tfdevice.config import Settings
 from pytest_tfdevice.marks import Plan, enforced, plan
-from pytest_tfdevice.results import RunReport, TestResult
 
 if TYPE_CHECKING:
     from pytest_tfdevice.capture.memory_window import MemoryWindow
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_tfdevice.devices import DeviceReport
     from pytest_tfdevice.model import Record
     from pytest_tfdevice.patterns import Rule
+    from pytest_tfdevice.results import RunReport, TestResult
     from pytest_tfdevice.verdict import Verdict
 
 USAGE_ERRORS = "tfdevice_usage_errors"
@@ -87,6 +87,7 @@ class TestWatch:
 
     def report(self, config: pytest.Config) -> RunReport:
         """What the run came to."""
+        from pytest_tfdevice.results import RunReport
         from pytest_tfdevice.stale import stale_entries
 
         users: dict[str, list[str]] = self.allowed_in
@@ -231,6 +232,7 @@ class TestWatch:
         from pytest_tfdevice.limits import judge_limits
         from pytest_tfdevice.reports.resources import remarks as resource_remarks
         from pytest_tfdevice.reports.text import failure, remarks
+        from pytest_tfdevice.results import TestResult
         from pytest_tfdevice.rules import judge
 
         hook = item.ihook
