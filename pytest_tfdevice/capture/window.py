@@ -121,6 +121,9 @@ class Window:
         if signatures.signature(op_type) is not None:
             self._eager.add_raised(op_type, device, scope)
 
+    def on_op_failed(self, op_type: str, device: str) -> None:
+        self._eager.mark_failed(op_type, device)
+
     def on_entry(self, entry: entries.Entry) -> None:
         for op in entry.eager:
             inputs, outputs = signatures.tensor_dtypes(op.type, op.node.attr)
