@@ -164,9 +164,10 @@ class SessionPatch:
             if session._target:
                 raise placer.CannotPlace("it ran on another TensorFlow server")
             graph_def = self._graph_def(session.graph)
-            nodes = placer.place_graph(graph_def, wanted, fed)
+            _, nodes = placer.place_graph(graph_def, wanted, fed)
         except Exception as error:  # the user's own error is what has to be raised
-            problem = f"a Session run raised an error, and what it ran can't be told: {error}"
+            why = str(error).strip().partition("\n")[0] or repr(error)
+            problem = f"a Session run raised an error, and what it ran can't be told: {why}"
             self._on_run(SessionRun(session, None, problem=problem))
         else:
             partition = type(graph_def)(node=nodes)
