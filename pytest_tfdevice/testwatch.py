@@ -200,7 +200,7 @@ class TestWatch:
         """What TensorFlow could not place, where that is why a watched test raised."""
         if not (self.plan(item).rules or self.settings.watch or self.settings.enforce):
             return None
-        from pytest_tfdevice.placement_errors import find_failures
+        from pytest_tfdevice.errors.placement import find_failures
 
         texts: dict[str, None] = {}
         step: BaseException | None = error
@@ -210,7 +210,7 @@ class TestWatch:
         failures = find_failures("\n".join(texts))
         if not failures:
             return None
-        from pytest_tfdevice.explain_errors import Known, reason_of
+        from pytest_tfdevice.errors.reasons import Known, reason_of
         from pytest_tfdevice.reports.errors import section
 
         known = Known()

@@ -6,9 +6,9 @@ import os
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from pytest_tfdevice.errors.out_of_memory import OutOfMemory
 from pytest_tfdevice.memory import GpuMemory, MemoryVerdict
 from pytest_tfdevice.model import Record
-from pytest_tfdevice.out_of_memory import OutOfMemory
 from pytest_tfdevice.reports.words import count, cut, escape
 from pytest_tfdevice.transfers import Transfer, TransferLimit, TransferVerdict, judge_transfers
 from pytest_tfdevice.units import format_size
