@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tf_process import Facts, needs_tensorflow, run
 
-from pytest_tfdevice.explain import REASON_CODES
+from pytest_tfdevice.reason import REASON_CODES
 
 needs_tensorflow()
 

@@ -7,7 +7,6 @@ from typing import Any, get_args
 
 from hypothesis import strategies as st
 
-from pytest_tfdevice.explain import REASON_CODES
 from pytest_tfdevice.memory import GpuMemory
 from pytest_tfdevice.model import (
     ArgSpec,
@@ -21,6 +20,7 @@ from pytest_tfdevice.model import (
     SourceLine,
     TensorInfo,
 )
+from pytest_tfdevice.reason import REASON_CODES
 from pytest_tfdevice.serial.run_report import Operation, RunReport, TestReport, Transfers
 from pytest_tfdevice.transfers import Cause, Transfer
 
