@@ -55,7 +55,7 @@ class Plan:
 
     ``requirement`` is None for a test that runs anywhere; ``rules``, ``memory`` and ``transfers``
     are what its record is judged by, each on its own.  ``baseline`` is None for a test that has
-    none.
+    none.  ``isolated``: it runs in a process of its own.
     """
 
     requirement: Requirement | None = None
@@ -63,6 +63,7 @@ class Plan:
     memory: tuple[MemoryLimit, ...] = ()
     transfers: tuple[TransferLimit, ...] = ()
     baseline: Baseline | None = None
+    isolated: bool = False
 
     @property
     def marked(self) -> bool:
@@ -93,6 +94,7 @@ class _Mark:
     baseline: Baseline | None = None
     memory: MemoryLimit | None = None
     transfers: TransferLimit | None = None
+    isolated: bool = False
     text: str = field(default="", compare=False)
 
 
@@ -168,13 +170,19 @@ def gpu_memory(
     max_fraction: float | None = None,
     index: int | None = None,
     max_growth: str | int | None = None,
+    isolated: bool = False,
 ) -> _Mark:
     """fail the test when the peak on a GPU exceeds `max_bytes` ("2 GiB") or `max_fraction` of \
 that GPU's memory (0.5), or when more than `max_growth` is still held after the test that was not \
-before. Skips where there is no GPU, as requires_gpu does."""
+before. `isolated`: run the test in a fresh process, where its own memory fraction is in force. \
+Skips where there is no GPU, as requires_gpu does."""
     from pytest_tfdevice.memory import memory_limit
 
-    return _Mark(frozenset(), memory=memory_limit(max_bytes, max_fraction, index, max_growth))
+    if not isinstance(isolated, bool):
+        raise MarkError(f"isolated={isolated!r} is neither True nor False")
+    limits = (max_bytes, max_fraction, index, max_growth)
+    memory = None if isolated and limits == (None,) * 4 else memory_limit(*limits)
+    return _Mark(frozenset(), memory=memory, isolated=isolated)
 
 
 def gpu_transfers(
@@ -239,7 +247,11 @@ def plan(item: pytest.Item, settings: Settings) -> Plan:
     for index in [limit.index for limit in memory] + [None] * len(transfers):
         known = requirement or Requirement()
         requirement = replace(known, count=max(known.count, (index or 0) + 1))
-    return Plan(requirement, tuple(rules), memory, transfers, baseline)
+    nearest = _nearest(read["gpu_memory"], "isolated")
+    isolated = nearest is not None and nearest.isolated
+    if isolated:
+        requirement = requirement or Requirement()
+    return Plan(requirement, tuple(rules), memory, transfers, baseline, isolated)
 
 
 def enforced(settings: Settings) -> Rule:

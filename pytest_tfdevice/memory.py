@@ -127,7 +127,9 @@ def memory_limit(max_bytes: Any, max_fraction: Any, index: Any, max_growth: Any)
         LimitError, SizeError: one is wrong; the message says which.
     """
     if max_bytes is None and max_fraction is None and max_growth is None:
-        raise LimitError("it limits nothing: give max_bytes, max_fraction or max_growth")
+        raise LimitError(
+            "it limits nothing: give max_bytes, max_fraction, max_growth or isolated=True"
+        )
     if index is not None and (not isinstance(index, int) or isinstance(index, bool) or index < 0):
         raise LimitError(f"index={index!r} is no GPU number: a whole number from 0 up")
     if max_fraction is not None and (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tfdevice.config import Settings
+from pytest_tfdevice.config import Settings, is_isolated, runs_for_another
 from pytest_tfdevice.gate.checks import Checks, Seen
 from pytest_tfdevice.gate.collected import Collected, asks_for_baseline, is_marked
 from pytest_tfdevice.gate.keeper import Keeper
@@ -32,7 +32,7 @@ class Gate:
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self._config = config
         self._settings = settings
-        self._is_worker = hasattr(config, "workerinput")
+        self._is_worker = runs_for_another(config)
         self._collected = Collected()
         self._checks = Checks(settings, config.rootpath)
         self._keeper = Keeper(settings, config.rootpath, self._collected)
@@ -116,6 +116,8 @@ class Gate:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if is_isolated(self._config):
+            return
         self._collected.finish(self._config)
         if self._is_worker:
             self._config.workeroutput[COLLECTED] = self._collected.to_json()  # type: ignore[attr-defined]
