@@ -181,7 +181,7 @@ Skips where there is no GPU, as requires_gpu does."""
     if not isinstance(isolated, bool):
         raise MarkError(f"isolated={isolated!r} is neither True nor False")
     limits = (max_bytes, max_fraction, index, max_growth)
-    memory = None if isolated and limits == (None,) * 4 else memory_limit(*limits)
+    memory = memory_limit(*limits) if not isolated or any(x is not None for x in limits) else None
     return _Mark(frozenset(), memory=memory, isolated=isolated)
 
 
@@ -248,8 +248,7 @@ def plan(item: pytest.Item, settings: Settings) -> Plan:
         known = requirement or Requirement()
         requirement = replace(known, count=max(known.count, (index or 0) + 1))
     nearest = _nearest(read["gpu_memory"], "isolated")
-    isolated = nearest is not None and nearest.isolated
-    if isolated:
+    if isolated := nearest is not None and nearest.isolated:
         requirement = requirement or Requirement()
     return Plan(requirement, tuple(rules), memory, transfers, baseline, isolated)
 
@@ -273,7 +272,9 @@ def _read(item: pytest.Item, mark: pytest.Mark) -> _Mark:
         read = function(*mark.args, **mark.kwargs)
     except TypeError as error:
         why = str(error).replace(f"{mark.name}() ", "")
-        raise _usage_error(item, mark, f"{why}; it is {_signature_text(mark.name)}") from None
+        raise _usage_error(
+            item, mark, f"{why}; it is {mark.name}{_plain_signature(function)}"
+        ) from None
     except ValueError as error:  # MarkError, DeviceError, PatternError, RuleError, SizeError
         raise _usage_error(item, mark, str(error)) from None
     names = list(inspect.signature(function).parameters)
@@ -354,8 +355,7 @@ def _limits(
 
 
 def _merge_requirements(marks: Sequence[_Mark]) -> Requirement | None:
-    found = [mark.requirement for mark in marks if mark.requirement is not None]
-    if not found:
+    if not marks:
         return None
     merged = Requirement()
     for name in ("count", "memory", "compute_capability"):
@@ -387,10 +387,6 @@ def _capability(value: Any) -> tuple[int, int]:
         raise MarkError(
             f"compute_capability={value!r} is none: such as 7.0, '8.6' or (8, 6)"
         ) from None
-
-
-def _signature_text(name: str) -> str:
-    return f"{name}{_plain_signature(MARKERS[name])}"
 
 
 def _plain_signature(function: Callable[..., Any]) -> str:

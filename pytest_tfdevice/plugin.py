@@ -98,7 +98,7 @@ def pytest_configure_node(node: Any) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Before plugins that run a test again: they do so in the test's own process."""
-    if is_isolated(item.config) or not item.config.stash[_WATCH].plan(item).isolated:
+    if is_isolated(item.config) or not item.config.stash[_WATCH].runs_elsewhere(item):
         return None
     from pytest_tfdevice.isolation import parent
 

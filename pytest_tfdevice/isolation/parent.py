@@ -14,6 +14,8 @@ from pytest_tfdevice.isolation.process import TestProcess, describe_end
 
 When = Literal["setup", "call", "teardown"]
 
+ENDED = "earlier fixtures that ended here"
+"""Title of a section."""
 _PHASE = {"setup": "its setup", "call": "the test's body", "teardown": "its teardown"}
 
 
@@ -22,7 +24,7 @@ def run(item: pytest.Item, nextitem: pytest.Item | None, path: list[str]) -> Non
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     replay = Replay(item)
     replay.run(path)
-    _tear_down(item, nextitem)
+    replay.finish(_tear_down(item, nextitem))
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     replay.stop()
 
@@ -44,7 +46,7 @@ class Replay:
             jobs.Job.of(self._item).to_json(),
             path=path,
             env=jobs.environment(config),
-            swallow=config.getoption("capture") == "fd",
+            swallow=config.getoption("capture", "no") == "fd",
         ) as process:
             try:
                 for kind, content in process.messages():
@@ -56,6 +58,19 @@ class Replay:
             except pytest.fail.Exception as error:  # of a timer that interrupts what runs here
                 process.kill()
                 self._fail(str(error), process)
+
+    def finish(self, ended: pytest.TestReport | None) -> None:
+        """Reports the teardown; ``ended`` is the error of what earlier tests had set up here."""
+        if ended is not None and self._teardown is not None:
+            if self._teardown.failed:
+                self._teardown.sections.append((ENDED, ended.longreprtext))
+                ended = None
+            else:
+                ended.sections = [*self._teardown.sections, *ended.sections]
+                self._teardown = None
+        self._log_teardown()
+        if ended is not None:
+            self._log(ended)
 
     def stop(self) -> None:
         """Ends the run where the test did (``pytest.exit``, Ctrl-C)."""
@@ -110,7 +125,6 @@ class Replay:
     def _end(self, process: TestProcess, status: int | None) -> None:
         ended_well = self._teardown is not None or self._stop is not None
         if ended_well and not self._troubles and (status is not None and status >= 0):
-            self._log_teardown()
             return
         when = self._phase
         text = (
@@ -118,10 +132,8 @@ class Replay:
             f"{describe_end(status)} "
             + ("after the test had ended" if ended_well else f"before {_PHASE[when]} had ended")
         )
-        for trouble in self._troubles:
-            text += f"\n{trouble}"
-        text += "\nwhat it wrote last is below; without isolated=True the test runs in pytest's own"
-        self._fail(text, process)
+        hint = "without isolated=True the test runs in pytest's own process"
+        self._fail("\n".join([text, *self._troubles, hint]), process)
 
     @property
     def _phase(self) -> When:
@@ -137,7 +149,10 @@ class Replay:
         report = _report(self._item, call)
         for name, written in process.output().items():
             report.sections.append((f"Captured {name} {when}", written))
-        self._log(report)
+        if when == "teardown":
+            self._teardown = report
+        else:
+            self._log(report)
 
     def _log_teardown(self) -> None:
         if self._teardown is not None:
@@ -148,8 +163,9 @@ class Replay:
         self._item.ihook.pytest_runtest_logreport(report=report)
 
 
-def _tear_down(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Ends what earlier tests have set up here and the next one doesn't need.
+def _tear_down(item: pytest.Item, nextitem: pytest.Item | None) -> pytest.TestReport | None:
+    """Ends what earlier tests have set up here and the next one doesn't need; gives the report of
+    an error, which pytest counts as the test's.
 
     The runner's own part of the hook: others expect a test that was set up.
     """
@@ -159,8 +175,7 @@ def _tear_down(item: pytest.Item, nextitem: pytest.Item | None) -> None:
         "teardown",
         reraise=(pytest.exit.Exception, KeyboardInterrupt),
     )
-    if call.excinfo is not None:
-        item.ihook.pytest_runtest_logreport(report=_report(item, call))
+    return None if call.excinfo is None else _report(item, call)
 
 
 def _report(item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport:
