@@ -15,6 +15,9 @@ from pytest_tfdevice.isolation import private
 INVOCATION = "tfdevice_invocation"
 """Key of pytest-xdist's ``workerinput``: a worker isn't told the command line."""
 
+_MEASURING = ("COVERAGE_PROCESS_", "COV_CORE_")
+"""Environment variables that make coverage, and pytest-cov before 7, measure a subprocess."""
+
 _numbers = itertools.count()
 
 
@@ -83,6 +86,5 @@ def environment(config: pytest.Config) -> dict[str, str]:
     if current is None:
         return found
     file = os.path.join(config.invocation_params.dir, str(current.get_option("run:data_file")))
-    for name in ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"):
-        found.pop(name, None)
+    found = {name: value for name, value in found.items() if not name.startswith(_MEASURING)}
     return {**found, "COVERAGE_FILE": f"{file}.isolated-{os.getpid()}-{next(_numbers)}"}

@@ -434,6 +434,22 @@ def assert_gone(process: int) -> None:
     pytest.fail("the process of the test is still there")
 
 
+COVERED = """
+import os, sys
+import measured, pytest
+
+def test_a():
+    measured.here()
+    os.environ["OF_THE_RUN"] = str(os.getpid())
+
+@pytest.mark.gpu_memory(isolated=True)
+def test_b():
+    measured.there()
+    assert os.environ.get("OF_THE_RUN") != str(os.getpid())
+    assert sys.orig_argv[1] == "-c"
+"""
+
+
 @pytest.mark.skipif(importlib.util.find_spec("pytest_cov") is None, reason="needs pytest-cov")
 @pytest.mark.parametrize("more", [(), ("-n2",)])
 def test_coverage_is_added_up(tmp_path: Path, more: tuple[str, ...]) -> None:
@@ -442,8 +458,7 @@ def test_coverage_is_added_up(tmp_path: Path, more: tuple[str, ...]) -> None:
     files = {
         "conftest.py": CONFTEST,
         "measured.py": "def here():\n    return 1\n\ndef there():\n    return 2\n",
-        "test_it.py": "import measured, pytest\ndef test_a(): measured.here()\n"
-        "@pytest.mark.gpu_memory(isolated=True)\ndef test_b(): measured.there()\n",
+        "test_it.py": COVERED,
     }
     options = ("--cov=measured", "--cov-report=term-missing", "--cov-fail-under=100", *more)
     run = run_pytest(tmp_path, files, *options)
