@@ -341,18 +341,30 @@ def pytest_addoption(parser):
 """
 
 
-def test_options_of_other_folders_and_a_path_with_brackets(tmp_path: Path) -> None:
-    inner = tmp_path / "suite" / "a[b]"
-    inner.mkdir(parents=True)
-    (tmp_path / "suite" / "tests").mkdir()
-    (tmp_path / "suite" / "tests" / "conftest.py").write_text(ELSEWHERE)
-    (inner / "test_inner.py").write_text(
-        "import pytest\n@pytest.mark.gpu_memory(isolated=True)\ndef test_in(request):\n"
-        "    assert request.config.getoption('--only-here') == 'yes'\n"
-    )
-    files = {"conftest.py": CONFTEST, "test_it.py": MORE}
-    run = run_pytest(tmp_path / "suite", files, "--only-here=yes", "tests", ".", "-k", "test_in")
-    assert run["test_in"].outcome == "passed", run.output
+INNER = """
+import pytest
+
+@pytest.mark.gpu_memory(isolated=True)
+def test_inner(request):
+    assert request.config.getoption("--only-here", "not given") == "{}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("folder", "named", "given"),
+    [("inner", ("tests", "inner"), ("--only-here=yes",)), ("a[b]", (".",), ())],
+)
+def test_options_of_other_folders_and_paths_with_brackets(
+    tmp_path: Path, folder: str, named: tuple[str, ...], given: tuple[str, ...]
+) -> None:
+    for name in (folder, "tests"):
+        (tmp_path / name).mkdir()
+    if given:
+        (tmp_path / "tests" / "conftest.py").write_text(ELSEWHERE)
+    text = INNER.format("yes" if given else "not given")
+    (tmp_path / folder / "test_inner.py").write_text(text)
+    run = run_pytest(tmp_path, {"conftest.py": CONFTEST}, *given, *named)
+    assert run["test_inner"].outcome == "passed", run.output
 
 
 STOPS = """
