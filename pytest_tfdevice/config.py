@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 DEFAULT_MEMORY = 16 * 2**30
 DEFAULT_TOP = 10
 
+ISOLATED = "tfdevice-isolated"
+"""pytest's name for the plugin of a process that runs one test for another one."""
+
 
 @dataclass(frozen=True)
 class Simulate:
@@ -149,6 +152,17 @@ class Settings:
                 value = ",".join(map(str, value))
             shown.append(field.name if value is True else f"{field.name}={value}")
         return shown
+
+
+def runs_for_another(config: pytest.Config) -> bool:
+    """True in a worker of pytest-xdist, and in the own process of an isolated test: another process
+    looks after what belongs to the run."""
+    return hasattr(config, "workerinput") or is_isolated(config)
+
+
+def is_isolated(config: pytest.Config) -> bool:
+    """True in the own process of an isolated test."""
+    return bool(config.pluginmanager.has_plugin(ISOLATED))
 
 
 def add_options(parser: pytest.Parser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tfdevice import hookspecs
-from pytest_tfdevice.config import Settings, add_options
+from pytest_tfdevice.config import Settings, add_options, is_isolated
 from pytest_tfdevice.fixtures import (
     GATE,
     placement,
@@ -34,6 +35,8 @@ _WATCH = pytest.StashKey[TestWatch]()
 _REPORT: pytest.StashKey[RunReport] = pytest.StashKey()
 _ALLOWED = "tfdevice_allow"
 _WATCHED = pytest.StashKey[list[Watched]]()
+_PATH = list(sys.path)
+"""As it was at the start: for the processes of isolated tests."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -84,6 +87,25 @@ def pytest_testnodedown(node: Any) -> None:
     if told.get(USAGE_ERRORS):
         raise pytest.UsageError(*told[USAGE_ERRORS])
     node.config.stash[_WATCH].allowed_in.update(told.get(_ALLOWED, {}))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """What a worker of pytest-xdist isn't told by itself."""
+    from pytest_tfdevice.isolation.job import INVOCATION, invocation
+
+    node.workerinput[INVOCATION] = invocation(node.config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Before plugins that run a test again: they do so in the test's own process."""
+    if is_isolated(item.config) or not item.config.stash[_WATCH].runs_elsewhere(item):
+        return None
+    from pytest_tfdevice.isolation import parent
+
+    parent.run(item, nextitem, _PATH)
+    return True
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -145,6 +167,8 @@ def pytest_runtest_makereport(
 def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
     watch = config.stash[_WATCH]
+    if is_isolated(config):
+        return
     if hasattr(config, "workeroutput"):
         config.workeroutput[_ALLOWED] = watch.allowed_in
     elif watch.results:

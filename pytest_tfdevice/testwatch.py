@@ -7,6 +7,7 @@ test needs it: a run without a marked test never imports TensorFlow.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -169,6 +170,20 @@ class TestWatch:
             count = f"--tfdevice-simulate {requirement.count}"
             reason += f" ({count} runs it on simulated ones)"
         return reason
+
+    def runs_elsewhere(self, item: pytest.Item) -> bool:
+        """True for a test that wants a process of its own.
+
+        One that has to be skipped needs none, where asking takes no import of TensorFlow.
+        """
+        if not self.plan(item).isolated:
+            return False
+        if "tensorflow" not in sys.modules and importlib.util.find_spec("tensorflow") is not None:
+            return True
+        try:
+            return self.skip_reason(item) is None
+        except pytest.fail.Exception:  # for the same reason the test's setup fails
+            return False
 
     @contextlib.contextmanager
     def watching(self, item: pytest.Item) -> Iterator[list[Watched]]:

@@ -2,7 +2,8 @@
 
 ``RunOptions(output_partition_graphs=True)`` makes a run return the graphs that it executed, with
 the device of each node.  It is asked for once for each combination of Session, fetches and graph
-version, since turning a graph into a message costs more than many steps.
+version, since turning a graph into a message costs more than many steps.  The same run is timed
+(``RunOptions.SOFTWARE_TRACE``).
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ class SessionRun:
     ``partitions`` are the graphs that it executed, with the devices of their nodes; None where the
     same run was handed on before.  ``graph_def`` is the Session's graph, ``source`` the user's line
     that ran it, ``problem`` a sentence where what it ran could not be seen.  ``key`` is the same
-    for runs of the same; ``feeds`` are the shapes of what was fed, by tensor name.
+    for runs of the same; ``feeds`` are the shapes of what was fed, by tensor name; ``step_stats``
+    are the times of its ops, None where they weren't taken.
     """
 
     session: Any
@@ -35,6 +37,7 @@ class SessionRun:
     problem: str = ""
     key: Hashable = None
     feeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    step_stats: Any = None
 
 
 class SessionPatch:
@@ -117,19 +120,19 @@ class SessionPatch:
             self._on_run(SessionRun(session, None, key=key))
             return result
         buffers = private.session_buffers()
-        asked = _with_partition_graphs(buffers, options)
+        asked = _with_graphs_and_times(buffers, options)
         own = None if metadata is not None else buffers.TF_NewBuffer()
         try:
             result = original(
                 session, asked, feeds, fetches, targets, metadata if own is None else own
             )
-            graphs = _partition_graphs(buffers, metadata if own is None else own)
+            told = _metadata(buffers, metadata if own is None else own)
             fed = {
                 _output_name(name): tuple(value.shape)
                 for name, value in feeds.items()
                 if hasattr(value, "shape")
             }
-            self._told(session, graphs, key, fed)
+            self._told(session, tuple(told.partition_graphs), key, fed, told.step_stats)
             return result
         except Exception:
             self._raised(session, names[1] + names[2], names[0])
@@ -153,9 +156,20 @@ class SessionPatch:
         partitions: tuple[Any, ...],
         key: Hashable = None,
         feeds: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+        step_stats: Any = None,
     ) -> None:
         graph_def = self._graph_def(session.graph)
-        self._on_run(SessionRun(session, partitions, graph_def, _user_line(), key=key, feeds=feeds))
+        self._on_run(
+            SessionRun(
+                session,
+                partitions,
+                graph_def,
+                _user_line(),
+                key=key,
+                feeds=feeds,
+                step_stats=step_stats,
+            )
+        )
 
     def _raised(self, session: Any, wanted: list[str], fed: list[str]) -> None:
         """TensorFlow gives no graphs of a run that raised: its placer is asked instead."""
@@ -236,19 +250,21 @@ def _output_name(output: Any) -> str:
     return f"{name}:{getattr(output, 'index', '')}"
 
 
-def _with_partition_graphs(buffers: Any, options: Any) -> Any:
+def _with_graphs_and_times(buffers: Any, options: Any) -> Any:
     import tensorflow as tf
 
     asked = tf.compat.v1.RunOptions()
     if options is not None:
         asked.ParseFromString(bytes(buffers.TF_GetBuffer(options)))
     asked.output_partition_graphs = True
+    # Levels are ordered: a user's own hardware trace stays one.
+    asked.trace_level = max(asked.trace_level, tf.compat.v1.RunOptions.SOFTWARE_TRACE)
     return buffers.TF_NewBufferFromString(asked.SerializeToString())
 
 
-def _partition_graphs(buffers: Any, metadata: Any) -> tuple[Any, ...]:
+def _metadata(buffers: Any, metadata: Any) -> Any:
     import tensorflow as tf
 
     filled = tf.compat.v1.RunMetadata()
     filled.ParseFromString(bytes(buffers.TF_GetBuffer(metadata)))
-    return tuple(filled.partition_graphs)
+    return filled

@@ -26,6 +26,7 @@ from pytest_tfdevice.capture.calls import CallLog, FunctionCall
 from pytest_tfdevice.capture.channels import CHANNELS, RanOp
 from pytest_tfdevice.capture.copies import HandCause
 from pytest_tfdevice.capture.memory import MemoryMeter
+from pytest_tfdevice.capture.step_stats import StepTimes
 from pytest_tfdevice.capture.transfers import TransferLog
 from pytest_tfdevice.devices import visible_devices
 from pytest_tfdevice.model import DeviceSpec, Origin, Placement, Record, TensorInfo
@@ -68,6 +69,7 @@ class Window:
         self._problems: dict[str, None] = {}
         self._notes: dict[str, None] = {}
         self._transfers = TransferLog()
+        self._step_times = StepTimes()
         self._meter = MemoryMeter()
 
     def open(self) -> None:
@@ -142,6 +144,8 @@ class Window:
         if run.problem:
             self._problems[run.problem] = None
         self._transfers.on_session_run(run)
+        if run.step_stats is not None:
+            self._step_times.add(run.step_stats)
         for part in run.partitions or ():
             self._read_session(run, part)
 
@@ -282,15 +286,17 @@ class Window:
         folded = _fold(placements)
         types = {p.type for p in folded if p.type}
         seen = {t: signatures.signature(t) for t in sorted(types)}
+        devices = visible_devices()
         return Record(
             placements=folded,
-            devices=visible_devices(),
+            devices=devices,
             signatures=MappingProxyType({t: s for t, s in seen.items() if s is not None}),
             tensorflow=tf.__version__,
             calls=MappingProxyType(dict(self._calls.counts)),
             notes=tuple(self._notes),
             problems=tuple(self._problems),
             transfers=tuple(self._transfers.found()),
+            op_times=self._step_times.found(devices),
         )
 
     def _devices_of(self) -> dict[Any, set[str]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tfdevice.config import Settings
+from pytest_tfdevice.config import Settings, is_isolated, runs_for_another
 from pytest_tfdevice.gate.collected import Collected, asks_for_baseline, is_marked
 from pytest_tfdevice.marks import plan
 
@@ -33,7 +33,7 @@ class Gate:
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self._config = config
         self._settings = settings
-        self._is_worker = hasattr(config, "workerinput")
+        self._is_worker = runs_for_another(config)
         self._collected = Collected()
         self._kept: Keeper | None = None
         self._skips = self._expected_skips()
@@ -135,6 +135,8 @@ class Gate:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if is_isolated(self._config):
+            return
         self._collected.finish(self._config)
         if self._is_worker:
             self._config.workeroutput[COLLECTED] = self._collected.to_json()  # type: ignore[attr-defined]

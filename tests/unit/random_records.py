@@ -20,6 +20,7 @@ from pytest_tfdevice.model import (
     SourceLine,
     TensorInfo,
 )
+from pytest_tfdevice.op_times import OpTime
 from pytest_tfdevice.reason import REASON_CODES
 from pytest_tfdevice.serial.run_report import Operation, RunReport, TestReport, Transfers
 from pytest_tfdevice.transfers import Cause, Transfer
@@ -126,10 +127,12 @@ TRANSFERS = st.builds(
     count=st.integers(1, 99),
     line=st.none() | SOURCES,
 )
+OP_TIMES = st.builds(OpTime, DEVICES, NUMBERS, st.none() | st.floats(0, 1e6))
 RECORDS = st.builds(
     Record,
     memory=st.lists(MEMORY, max_size=2).map(tuple),
     transfers=st.lists(TRANSFERS, max_size=2).map(tuple),
+    op_times=st.lists(OP_TIMES, max_size=2).map(tuple),
     placements=st.lists(PLACEMENTS, max_size=6).map(tuple),
     devices=st.lists(DEVICE_INFOS, max_size=2).map(tuple),
     signatures=mapping(SIGNATURES),
