@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tfdevice.config import Settings, is_isolated, runs_for_another
+from pytest_tfdevice.gate import COMPARED
 from pytest_tfdevice.gate.collected import Collected, asks_for_baseline, is_marked
 from pytest_tfdevice.marks import plan
 
@@ -100,11 +101,11 @@ class Gate:
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         self._collected.add(items)
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        """Another run of the same test begins afresh."""
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Another try of the same test begins afresh."""
         item.stash[_SEEN] = []
-        return (yield)
+        item.stash[COMPARED] = []
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
