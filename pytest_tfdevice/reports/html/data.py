@@ -92,8 +92,8 @@ def rows(report: TestReport) -> Iterator[Row]:
     known = {(op.scope, op.type, op.device): op for op in report.operations}
     for placement in report.placements:
         device = UNKNOWN if placement.device is None else placement.device.short
-        op = known.get((names.scope_of(placement), names.type_of(placement), device))
-        yield _of_placement(placement, device, op, is_on)
+        key = (names.scope_of(placement), names.type_of(placement), device)
+        yield _of_placement(placement, device, known.get(key), is_on)
 
 
 def _of_operation(op: Operation, is_on: Callable[[str], bool]) -> Row:

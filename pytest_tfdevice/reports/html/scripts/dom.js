@@ -8,7 +8,7 @@ function el(tag, attributes = {}, ...children) {
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? '' : value);
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return node;
 }
 
@@ -67,7 +67,7 @@ function deviceClass(device) {
 function deviceChip(device) {
   return el('span', { class: 'chip' },
     el('span', { class: `swatch ${deviceClass(device)}`, 'aria-hidden': 'true' }),
-    device || 'unknown');
+    cut(device, 60) || 'unknown');
 }
 
 /** The outcome of a test, as a sign and a word. */

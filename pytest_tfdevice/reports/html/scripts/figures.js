@@ -9,7 +9,7 @@ function deviceBar(devices) {
   return el('div', { class: 'spread' },
     el('div', { class: 'spread-bar', 'aria-hidden': 'true' }, fill(split)),
     el('ul', { class: 'legend' }, split.map(({ device, weight }) => el('li', {}, deviceChip(device),
-      ` ${number(weight)} (${percent(weight, total)})`))));
+      `${number(weight)} (${percent(weight, total)})`))));
 }
 
 /** Why operations that count are off their device; a reason filters the table. */
@@ -46,7 +46,7 @@ function amounts(test, devices) {
 function memoryLine(device, peak, info) {
   const total = info?.memory;
   const words = total ? `peak ${size(peak)} of ${size(total)} (${percent(peak, total)})` : `peak ${size(peak)}`;
-  const line = el('div', { class: 'memory' }, el('p', {}, deviceChip(device), ` ${words}`));
+  const line = el('div', { class: 'memory' }, el('p', {}, deviceChip(device), words));
   if (total) line.append(el('meter', { min: 0, max: total, value: peak, 'aria-label': `${device}: ${words}` }));
   return line;
 }
