@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,19 @@ class Browser:
     def ready(self) -> float:
         """Milliseconds from opening the file until the page could be used."""
         return float(self.run("return performance.getEntriesByName('tfdevice-ready')[0].startTime"))
+
+    @property
+    def painted(self) -> float:
+        """Milliseconds from opening the file until its content was seen."""
+        entry = "performance.getEntriesByName('first-contentful-paint')[0]"
+        self.wait(lambda: self.run(f"return {entry} !== undefined"))
+        return float(self.run(f"return {entry}.startTime"))
+
+    def wait(self, until: Callable[[], bool]) -> None:
+        """Waits for what comes with the next picture, not at once."""
+        from selenium.webdriver.support.wait import WebDriverWait
+
+        WebDriverWait(self.driver, 10, poll_frequency=0.05).until(lambda _: until())
 
     @property
     def errors(self) -> list[str]:

@@ -148,10 +148,13 @@ def test_what_is_off_its_device_comes_first(small: browsers.Browser) -> None:
     ]  # fmt: skip
 
 
+MATMULS = ("block1/mask", "block1/dense", "block2/dense")
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        ("type:matmul", {f"net/{s}/MatMul" for s in ("block1/mask", "block1/dense", "block2/dense")}),
+        ("type:matmul", {f"net/{s}/MatMul" for s in MATMULS}),
         ("type:matmul device:cpu", {"net/block1/mask/MatMul"}),
         ("reason:requested", {"net/block2/Where"}),
         ("scope:block2 -type:matmul", {"net/block2/dense/Relu", "net/block2/Where"}),
@@ -198,13 +201,28 @@ def test_an_operation_is_opened_by_keyboard(small: browsers.Browser) -> None:
     assert small.focused() == "operations"
     small.press(Keys.ENTER)
     details = small.text("#details")
-    for fact in ("net/block2/Where", "not on GPU", "requested-elsewhere", "/src/mask.py:9"):
+    for fact in (
+        "net/block2/Where",
+        "not on GPU",
+        "counts (makes float32)",
+        "requested-elsewhere",
+        "tf.device('/CPU:0')",
+        "take the tf.device out",
+        "/src/mask.py:9",
+    ):
         assert fact in details
 
 
 def test_a_reason_filters_the_table(small: browsers.Browser) -> None:
     reasons = small.all(".reasons button")
-    assert [one_line(r.text) for r in reasons] == ["dtype 1", "requested-elsewhere 1"]
+    assert [one_line(r.text) for r in reasons] == [
+        "dtype 1 operation",
+        "requested-elsewhere 1 operation",
+    ]
+    assert small.texts(".mend") == [
+        "To mend it: cast to float32",
+        "To mend it: take the tf.device out",
+    ]
     reasons[1].click()
     assert operations(small) == ["net/block2/Where"]
     assert small.one("#filter").get_attribute("value") == "reason:requested-elsewhere"
@@ -274,7 +292,61 @@ def test_a_type_in_a_scope_filters_the_table(small: browsers.Browser) -> None:
 def test_memory_and_transfers(small: browsers.Browser) -> None:
     text = one_line(small.text("[aria-labelledby='amounts-title']"))
     assert "GPU:0 peak 3 GiB of 16 GiB (18.8 %)" in text
-    assert "14 transfers between host and device, 2 MiB" in text
+    assert "held before 1 GiB · taken by this test 2 GiB · held after 1 GiB" in text
+    assert "14 transfers between host and device in a step, 2 MiB" in text
+    assert cells(small, "#transfers") == [
+        ["net/block1/mask/MatMul:0", "CPU:0", "GPU:0", "float32[512, 1024]", "2 MiB", "1", ""],
+        ["small:0", "GPU:0", "CPU:0", "int32[2]", "8 bytes", "1", "mask.py:4"],
+    ]
+
+
+def cells(browser: browsers.Browser, grid: str) -> list[list[str]]:
+    """The texts of a table without its head."""
+    script = """return [...document.querySelectorAll(arguments[0] + ' .rows .row')]
+        .map(row => [...row.children].map(cell => cell.textContent))"""
+    found: list[list[str]] = browser.run(script, grid)
+    return found
+
+
+def test_the_baseline_and_this_run_stand_side_by_side(small: browsers.Browser) -> None:
+    text = one_line(small.text("[aria-labelledby='baseline-0']"))
+    assert "failed compared with the baseline: base.json, simulated GPU" in text
+    heads = small.texts("#changes .head .cell")
+    assert heads == ["Operations", "Baseline", "This run", "Change"]
+    assert cells(small, "#changes") == [
+        ["net/block1/mask/MatMul", "GPU:0", "CPU:0", "left its device (dtype)"],
+        ["net/block2/Where", "not there", "CPU:0", "new, and off its device (requested-elsewhere)"],
+        ["net/block3/Relu × 4", "GPU:0", "not there", "gone"],
+    ]
+
+
+def test_a_test_without_figures_has_no_section_for_them(small: browsers.Browser) -> None:
+    small.one("#test-filter").send_keys(Keys.ARROW_DOWN)
+    small.press(Keys.END)
+    assert small.texts("#test h3") == ["Map of the model", "Operations"]
+
+
+def test_each_marker_and_the_failure_are_shown(small: browsers.Browser) -> None:
+    assert [one_line(text) for text in small.texts(".checks li")] == [
+        "✕ failed on_gpu() 2 of 9 are off",
+        "✓ passed gpu_memory('4 GiB') 3 GiB at most",
+    ]
+    assert "tests/test_model.py:42 · pytest: failed" in small.text("#test")
+    small.one("#test .remarks summary").click()
+    assert small.text("#test pre") == "2 of 9 are off\n  MatMul  <b>CPU:0</b>"
+
+
+def test_what_else_there_is_to_know_of_the_run(browser: browsers.Browser, folder: Path) -> None:
+    browser.open(folder / "small.html")
+    assert "tests run 7" in one_line(browser.text("#facts"))
+    assert "pytest exit status 1" in one_line(browser.text("#facts"))
+    assert browser.text(".ended") == "The run ended before its last test: stopping after 1 failure"
+    for summary in browser.all("#about summary"):
+        summary.click()
+    assert [one_line(text) for text in browser.texts("#about details")] == [
+        "1 marked test skipped tests/test_big.py::test_two there is 1 GPU, 2 are wanted",
+        "1 entry of allow that excused nothing reason:dtype (tests/test_model.py)",
+    ]
 
 
 # --- hostile names --------------------------------------------------------------------------
@@ -334,7 +406,7 @@ def test_light_and_dark_follow_the_system_until_somebody_chooses(
     dark = background(browser)
     assert light != dark
     button = browser.one("#theme")
-    assert button.text == "Light theme"
+    browser.wait(lambda: button.text == "Light theme")
     button.send_keys(Keys.ENTER)
     assert background(browser) == light
     browser.open(folder / "small.html")
@@ -363,11 +435,14 @@ def test_fifty_thousand_operations_open_and_filter(browser: browsers.Browser, fo
     """The time is reported, not held to a limit: machines differ."""
     browser.open(folder / "large.html")
     opened = browser.ready
+    painted = f"to the first picture {browser.painted:.0f} ms"
     assert browser.text("#test .counted") == "50,000 of 50,000 operations"
     assert len(browser.all("#operations .rows .row")) < 100
     times = {text: browser.driver.execute_async_script(KEYSTROKE, text) for text in QUERIES}
     assert {text: found for text, (_, found) in times.items()} == QUERIES
-    print(f"\nload average {os.getloadavg()[0]:.1f}; open to interactive {opened:.0f} ms")
+    print(
+        f"\nload average {os.getloadavg()[0]:.1f}; open to interactive {opened:.0f} ms, {painted}"
+    )
     for text, (spent, _) in times.items():
         print(f"keystroke to filtered rows on screen {spent:.0f} ms: {text}")
 

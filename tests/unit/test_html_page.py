@@ -15,10 +15,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_records import REPORTS
 
-from pytest_tfdevice.model import Device, DeviceInfo, Placement, SourceLine
+from pytest_tfdevice.baseline.compare import Change
+from pytest_tfdevice.explain import Reason
+from pytest_tfdevice.model import (
+    Device,
+    DeviceInfo,
+    DeviceScope,
+    DeviceSpec,
+    Placement,
+    SourceLine,
+    TensorInfo,
+)
 from pytest_tfdevice.reports.html import columns, data, embedding, page
 from pytest_tfdevice.reports.html.columns import COUNTS, OFF, Row
-from pytest_tfdevice.serial.run_report import Operation, RunReport, TestReport
+from pytest_tfdevice.reports.html.rows import rows
+from pytest_tfdevice.serial.run_report import (
+    BaselineCheck,
+    Check,
+    Judgement,
+    Operation,
+    RunReport,
+    SkippedTest,
+    TestReport,
+)
+from pytest_tfdevice.transfers import Transfer
 
 CPU, GPU = Device.parse("CPU:0"), Device.parse("GPU:0")
 HOSTILE = (
@@ -82,29 +102,47 @@ class Reader(HTMLParser):
 
 def report(*tests: TestReport) -> RunReport:
     gpu = DeviceInfo(GPU, "Simulated GPU", 16 * 2**30, (8, 0), True)
-    return RunReport("2.21.0", "3.13.5", (DeviceInfo(CPU), gpu), tests)
+    return RunReport("2.21.0", "3.13.5", devices=(DeviceInfo(CPU), gpu), tests=tests)
 
 
 def hostile(text: str) -> RunReport:
     """A report that says ``text`` wherever somebody else's text can stand."""
     placement = Placement(text, text, CPU, source=SourceLine(text, 1), function=text)
-    operation = Operation(text, text, text, 1, text)
-    full, summed = (
-        TestReport(
-            text,
-            "failed",
-            text,
-            devices={text: 1},
-            operations=(operation,),
-            placements=placements,
-            memory={text: 1},
-            problems=(text,),
-            notes=(text,),
-        )
-        for placements in ((placement,), ())
+    reason = Reason("dtype", text, text)
+    full = TestReport(
+        text,
+        "failed",
+        text,
+        text,
+        text,
+        SourceLine(text, 1),
+        text,
+        devices={text: 1},
+        placements=(placement,),
+        judgements=(Judgement("counts", text, True, False, text, reason),),
+        judged=(0,),
+        checks=(Check("placement", text, "failed", text),),
+        baselines=(
+            BaselineCheck(
+                "checked", text, text, text, (Change("lost", text, text, 1, text, text, text),)
+            ),
+        ),
+        crossings=(Transfer(text, text, (2,), GPU, CPU, consumers=(text,)),),
+        memory={text: 1},
+        problems=(text,),
+        notes=(text,),
     )
-    gpu = DeviceInfo(GPU, text)
-    return RunReport(text, text, (gpu,), (full, summed))
+    summed = TestReport(text, "failed", operations=(Operation(text, text, text, 1, text),))
+    return RunReport(
+        text,
+        text,
+        text,
+        (DeviceInfo(GPU, text),),
+        (full, summed),
+        (SkippedTest(text, text),),
+        stale_allow=(text,),
+        ended=text,
+    )
 
 
 # --- embedding ------------------------------------------------------------------------------
@@ -190,6 +228,7 @@ def test_the_conclusion_stands_in_the_page_without_any_script() -> None:
         (["passed", "passed"], "2 judged tests passed"),
         (["passed", "failed", "watched"], "1 of 2 judged tests failed; 1 more watched only"),
         (["error"], "1 test could not be judged"),
+        (["expected"], "1 test failed as expected (xfail)"),
         (["failed", "error"], "1 of 2 judged tests failed; 1 test could not be judged"),
     ],
 )
@@ -199,28 +238,77 @@ def test_the_conclusion(outcomes: list[Any], conclusion: str) -> None:
 
 
 def test_what_failed_comes_first_and_each_test_has_its_own_data() -> None:
-    tests = [TestReport(f"t.py::{o}", o) for o in ("watched", "passed", "error", "failed")]  # type: ignore[arg-type]
+    tests = [
+        TestReport(f"t.py::{o}", o) for o in ("watched", "passed", "expected", "error", "failed")
+    ]  # type: ignore[arg-type]
     found = Reader(page(report(*tests))).data
-    order = ["t.py::failed", "t.py::error", "t.py::passed", "t.py::watched"]
+    order = ["t.py::failed", "t.py::error", "t.py::expected", "t.py::passed", "t.py::watched"]
     assert [test["id"] for test in found["run"]["tests"]] == order
-    assert [found[f"test-{n}"]["id"] for n in range(4)] == order
+    assert [found[f"test-{n}"]["id"] for n in range(5)] == order
 
 
-def test_a_placement_has_the_reason_of_its_operations() -> None:
+def test_a_placement_has_what_is_said_of_it() -> None:
     placement = Placement(
-        "block/dense_1/MatMul", "MatMul", CPU, origin="function", source=SourceLine("m.py", 7)
+        "block/dense_1/MatMul",
+        "MatMul",
+        CPU,
+        origin="function",
+        inputs=(TensorInfo("int32", (8, None)), TensorInfo("int32")),
+        outputs=(TensorInfo("int32", ()),),
+        request=DeviceScope(DeviceSpec.parse("GPU:0"), SourceLine("m.py", 3)),
+        source=SourceLine("m.py", 7),
+        function="step",
+        count=5,
     )
-    operation = Operation("block/dense", "MatMul", "CPU:0", 1, "dtype")
-    test = TestReport("t.py::t", "failed", operations=(operation,), placements=(placement,))
-    assert list(data.rows(test)) == [
-        Row("block/dense_1", "MatMul", "MatMul", "CPU:0", "dtype", "m.py", line=7, off=True)
+    reason = Reason("dtype", "no kernel for int32", "cast to float32")
+    judgement = Judgement("counts", "asked for a GPU", True, False, reason=reason)
+    test = TestReport(
+        "t.py::t", "failed", placements=(placement,), judgements=(judgement,), judged=(0,)
+    )
+    assert list(rows(test)) == [
+        Row(
+            scope="block/dense_1",
+            name="MatMul",
+            type="MatMul",
+            device="CPU:0",
+            reason="dtype",
+            evidence="no kernel for int32",
+            mend="cast to float32",
+            standing="counts (asked for a GPU)",
+            file="m.py",
+            function="step",
+            tensors="int32[8, ?], int32 → int32[]",
+            request="GPU:0 at m.py:3",
+            line=7,
+            runs=5,
+            off=True,
+        )
     ]
+
+
+@pytest.mark.parametrize(
+    ("judgement", "standing", "flags"),
+    [
+        (Judgement("counts", "makes float32", counts=True), "counts (makes float32)", COUNTS),
+        (Judgement("structural", "constant"), "does not count: structural (constant)", 0),
+        (Judgement("counts", on_target=False, allowed="Where"), "allowed by 'Where'", OFF),
+        (Judgement("host", on_target=False), "does not count: host", OFF),
+    ],
+)
+def test_the_standing_of_a_placement(judgement: Judgement, standing: str, flags: int) -> None:
+    test = TestReport(
+        "t", "passed", placements=(Placement("a", "A", CPU),), judgements=(judgement,), judged=(0,)
+    )
+    (row,) = rows(test)
+    assert (row.standing, row.flags) == (standing, flags)
 
 
 def test_without_placements_the_sums_are_shown() -> None:
     operation = Operation("block/dense", "MatMul", "GPU:0", 12)
     test = TestReport("t.py::t", "passed", operations=(operation,))
-    assert list(data.rows(test)) == [Row("block/dense", "", "MatMul", "GPU:0", weight=12)]
+    assert list(rows(test)) == [
+        Row("block/dense", "", "MatMul", "GPU:0", standing="counts", weight=12)
+    ]
 
 
 def test_off_is_what_is_not_on_the_device_that_is_meant() -> None:
@@ -231,7 +319,7 @@ def test_off_is_what_is_not_on_the_device_that_is_meant() -> None:
         ("CPU:0", [False, True, True, True]),
     ):
         test = TestReport("t.py::t", "failed", target=target, operations=operations)
-        assert [row.off for row in data.rows(test)] == off
+        assert [row.off for row in rows(test)] == off
 
 
 def test_columns_keep_each_text_once() -> None:

@@ -14,7 +14,20 @@ from pytest_tfdevice.reports.words import escape
 COUNTS, OFF = 1, 2
 """Bits of the column ``flags``: it counts; it isn't on the device that is meant."""
 
-TEXTS = ("scope", "name", "type", "device", "reason", "file", "function")
+TEXTS = (
+    "scope",
+    "name",
+    "type",
+    "device",
+    "reason",
+    "evidence",
+    "mend",
+    "standing",
+    "file",
+    "function",
+    "tensors",
+    "request",
+)
 NUMBERS = ("line", "runs", "weight", "flags")
 
 
@@ -22,7 +35,13 @@ NUMBERS = ("line", "runs", "weight", "flags")
 class Row:
     """A line of the table of operations.
 
-    ``weight`` is how many operations it stands for, ``runs`` how often it was seen to run.
+    Attributes:
+        reason: a code, with ``evidence`` and how to ``mend`` it.
+        standing: whether it counts, and how that is known.
+        tensors: dtypes and shapes of inputs and outputs.
+        request: the ``tf.device`` in force, and where it was opened.
+        runs: how often it was seen to run.
+        weight: how many operations it stands for.
     """
 
     scope: str = ""
@@ -30,8 +49,13 @@ class Row:
     type: str = ""
     device: str = ""
     reason: str = ""
+    evidence: str = ""
+    mend: str = ""
+    standing: str = ""
     file: str = ""
     function: str = ""
+    tensors: str = ""
+    request: str = ""
     line: int = 0
     runs: int = 1
     weight: int = 1

@@ -8,31 +8,34 @@ markup.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from pytest_tfdevice.baseline import names
-from pytest_tfdevice.baseline.compare import on
-from pytest_tfdevice.model import DeviceInfo, DeviceSpec, Placement
-from pytest_tfdevice.reports.html.columns import Row, columns
+from pytest_tfdevice.model import DeviceInfo
+from pytest_tfdevice.reports.html import figures
+from pytest_tfdevice.reports.html.columns import columns
+from pytest_tfdevice.reports.html.rows import rows
 from pytest_tfdevice.reports.words import count, escape, percent
-from pytest_tfdevice.serial.run_report import Operation, RunReport, TestReport
+from pytest_tfdevice.serial.run_report import RunReport, TestReport
 
-UNKNOWN = "unknown"
-_ORDER = {"failed": 0, "error": 1, "passed": 2, "watched": 3}
+_ORDER = {"failed": 0, "error": 1, "expected": 2, "passed": 3, "watched": 4}
 
 
 def run(report: RunReport) -> dict[str, Any]:
     """The head of the page: the conclusion, on what it ran, and a line for each test."""
-    tests = ordered(report)
     return {
-        "conclusion": conclusion(report),
         "outcome": _worst(report),
         "tensorflow": escape(report.tensorflow),
         "python": escape(report.python),
+        "plugin": escape(report.plugin),
+        "ran": report.ran,
+        "exitStatus": report.exit_status,
+        "ended": _lines(report.ended),
         "simulated": report.simulated,
         "devices": [_device(info) for info in report.devices],
-        "tests": [_line(test) for test in tests],
+        "tests": [_line(test) for test in ordered(report)],
+        "skipped": [[escape(s.nodeid), _lines(s.reason)] for s in report.skipped],
+        "staleAllow": [escape(entry) for entry in report.stale_allow],
     }
 
 
@@ -46,16 +49,18 @@ def conclusion(report: RunReport) -> str:
     if not report.tests:
         return "No test was watched"
     outcomes = Counter(test.outcome for test in report.tests)
-    judged = len(report.tests) - outcomes["watched"]
-    if not judged:
-        return f"{count(len(report.tests), 'test')} watched, none judged"
+    judged = len(report.tests) - outcomes["watched"] - outcomes["expected"]
     parts = []
     if outcomes["failed"]:
         parts.append(f"{outcomes['failed']:,} of {count(judged, 'judged test')} failed")
+    elif outcomes["passed"]:
+        parts.append(f"{count(outcomes['passed'], 'judged test')} passed")
     if outcomes["error"]:
         parts.append(f"{count(outcomes['error'], 'test')} could not be judged")
+    if outcomes["expected"]:
+        parts.append(f"{count(outcomes['expected'], 'test')} failed as expected (xfail)")
     if not parts:
-        parts.append(f"{count(judged, 'judged test')} passed")
+        return f"{count(len(report.tests), 'test')} watched, none judged"
     if outcomes["watched"]:
         parts.append(f"{outcomes['watched']:,} more watched only")
     return "; ".join(parts)
@@ -66,78 +71,22 @@ def test(report: TestReport) -> dict[str, Any]:
     return {
         "id": escape(report.nodeid),
         "outcome": report.outcome,
+        "pytestOutcome": escape(report.pytest_outcome),
         "summary": _lines(report.summary),
+        "text": _lines(report.text),
+        "source": escape(str(report.source or "")),
         "target": escape(report.target),
         "counting": report.counting,
-        "onTarget": report.on_target,
         "share": percent(report.on_target / report.counting) if report.counting else "",
         "devices": _counted(report.devices),
+        "checks": [[c.outcome, escape(c.marker), _lines(c.summary)] for c in report.checks],
         "problems": [_lines(problem) for problem in report.problems],
         "notes": [_lines(note) for note in report.notes],
-        "memory": _counted(report.memory),
-        "transfers": None
-        if report.transfers is None
-        else {"count": report.transfers.count, "bytes": report.transfers.bytes},
+        "memory": figures.memory(report),
+        "transfers": figures.transfers(report),
+        "baselines": figures.baselines(report),
         "operations": columns(rows(report)),
     }
-
-
-def rows(report: TestReport) -> Iterator[Row]:
-    """A row for each placement where they are there in full, else for each sum of operations."""
-    is_on = _is_on(report.target)
-    if not report.placements:
-        for op in report.operations:
-            yield _of_operation(op, is_on)
-        return
-    known = {(op.scope, op.type, op.device): op for op in report.operations}
-    for placement in report.placements:
-        device = UNKNOWN if placement.device is None else placement.device.short
-        key = (names.scope_of(placement), names.type_of(placement), device)
-        yield _of_placement(placement, device, known.get(key), is_on)
-
-
-def _of_operation(op: Operation, is_on: Callable[[str], bool]) -> Row:
-    return Row(
-        scope=op.scope,
-        type=op.type,
-        device=op.device,
-        reason=op.reason,
-        weight=op.count,
-        counts=op.counts,
-        off=not is_on(op.device),
-    )
-
-
-def _of_placement(
-    placement: Placement, device: str, op: Operation | None, is_on: Callable[[str], bool]
-) -> Row:
-    scope, _, name = placement.path.rpartition("/")
-    source = placement.source
-    return Row(
-        scope=scope,
-        name=name,
-        type=names.type_of(placement),
-        device=device,
-        reason=op.reason if op is not None else "",
-        file=source.file if source is not None else "",
-        line=source.line if source is not None else 0,
-        function=placement.function or "",
-        runs=placement.count,
-        counts=op is not None and op.counts,
-        off=not is_on(device),
-    )
-
-
-def _is_on(target: str) -> Callable[[str], bool]:
-    spec = DeviceSpec.parse(target)
-    known: dict[str, bool] = {}
-
-    def is_on(device: str) -> bool:
-        if device not in known:
-            known[device] = on(device, spec)
-        return known[device]
-
-    return is_on
 
 
 def _line(report: TestReport) -> dict[str, Any]:

@@ -23,6 +23,7 @@ SCRIPTS = (
     "virtual_rows.js",
     "scopes.js",
     "treemap.js",
+    "plain_grid.js",
     "table.js",
     "figures.js",
     "baseline.js",

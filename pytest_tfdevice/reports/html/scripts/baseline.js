@@ -1,40 +1,51 @@
 // The difference to the baseline, old and new side by side.
 
 const KINDS = {
-  lost: 'left the device',
-  'new-off': 'new, and off the device',
-  gained: 'came to the device',
+  lost: 'left its device',
+  'new-off': 'new, and off its device',
+  gained: 'came to its device',
   moved: 'moved',
   new: 'new',
   gone: 'gone',
 };
+const ACTIONS = {
+  checked: 'compared with the baseline',
+  created: 'the baseline was created in this run',
+  updated: 'the baseline was updated in this run',
+  missing: 'there is no baseline yet, and one is wanted',
+};
 
-/** The section on the baseline; null where the test has none. */
-function baselineSection(baseline) {
-  if (!baseline) return null;
-  const { changes } = baseline;
-  const title = section('Difference to the baseline', 'baseline-title', baseline.summary ? el('p', {}, baseline.summary) : null);
-  if (!changes.length) {
-    title.append(el('p', {}, 'Nothing moved.'));
-    return title;
-  }
-  const grid = el('div', {
-    class: 'grid changes', role: 'grid', tabindex: '0', id: 'changes', 'aria-label': 'Changes',
-    'aria-rowcount': changes.length + 1,
-  }, el('div', { role: 'rowgroup', class: 'heads' }, el('div', { class: 'row head', role: 'row' },
-    ['Operations', 'Baseline', 'This run', 'Change'].map((name) => el('div', { class: 'cell', role: 'columnheader' }, name)))));
-  title.append(grid);
-  const rows = new VirtualRows(grid, { draw: (index) => changeRow(changes[index], index) });
-  rows.show(changes.length);
-  return title;
+/** A section for each comparison of a test with a baseline. */
+function baselineSections(baselines) {
+  return baselines.map((baseline, n) => {
+    const { changes } = baseline;
+    const found = section('Difference to the baseline', `baseline-${n}`,
+      el('p', {}, outcomeBadge(baseline.passed ? 'passed' : 'failed'),
+        ` ${ACTIONS[baseline.action] || baseline.action}: `,
+        el('code', {}, cut(baseline.file, 200)), `, ${cut(baseline.environment, 100)}`));
+    if (changes.length) found.append(changeGrid(changes, n));
+    else if (baseline.action === 'checked') found.append(el('p', {}, 'Nothing moved.'));
+    return found;
+  });
 }
 
-function changeRow(change, index) {
-  const bad = change.kind === 'lost' || change.kind === 'new-off';
-  return el('div', { class: `row${bad ? ' offends' : ''}`, role: 'row', 'aria-rowindex': index + 2 },
-    cell('path', el('span', { class: 'scope' }, change.scope ? `${cut(change.scope, 200)}/` : ''),
-      el('span', { class: 'name' }, cut(change.type, 120)), el('span', { class: 'times' }, ` × ${number(change.count)}`)),
-    cell('before', change.before ? deviceChip(change.before) : '–'),
-    cell('after', change.after ? deviceChip(change.after) : '–'),
-    cell('kind', KINDS[change.kind] || change.kind, change.reason ? `: ${change.reason}` : ''));
+function changeGrid(changes, n) {
+  return plainGrid({
+    id: n ? `changes-${n}` : 'changes',
+    label: 'Changes since the baseline',
+    columns: [['path', 'Operations'], ['before', 'Baseline'], ['after', 'This run'], ['kind', 'Change']],
+    count: changes.length,
+    row: (index) => {
+      const change = changes[index];
+      return {
+        offends: change.bad,
+        cells: [
+          pathCell(change.scope, change.type, change.count),
+          change.before ? deviceChip(change.before) : 'not there',
+          change.after ? deviceChip(change.after) : 'not there',
+          `${KINDS[change.kind] || change.kind}${change.reason ? ` (${cut(change.reason, 80)})` : ''}`,
+        ],
+      };
+    },
+  });
 }

@@ -72,7 +72,7 @@ function deviceChip(device) {
 
 /** The outcome of a test, as a sign and a word. */
 function outcomeBadge(outcome) {
-  const sign = { passed: '✓', failed: '✕', error: '!', watched: '◌' }[outcome] || '·';
+  const sign = { passed: '✓', failed: '✕', error: '!', expected: '✕', watched: '◌' }[outcome] || '·';
   return el('span', { class: `badge outcome-${outcome}` },
     el('span', { 'aria-hidden': 'true' }, sign), ` ${outcome}`);
 }

@@ -4,6 +4,9 @@ function facts(run) {
   const lines = [];
   if (run.tensorflow) lines.push(['TensorFlow', run.tensorflow]);
   if (run.python) lines.push(['Python', run.python]);
+  if (run.plugin) lines.push(['pytest-tfdevice', run.plugin]);
+  if (run.ran !== null) lines.push(['tests run', number(run.ran)]);
+  if (run.exitStatus !== null) lines.push(['pytest exit status', run.exitStatus]);
   const items = lines.map(([name, value]) => el('li', {}, `${name} `, el('b', {}, value)));
   for (const device of run.devices) {
     const memory = device.memory ? `, ${size(device.memory)}` : '';
@@ -12,6 +15,18 @@ function facts(run) {
       device.simulated ? el('span', { class: 'badge simulated' }, 'simulated') : null));
   }
   return items;
+}
+
+/** What there is to know of the run beside its watched tests. */
+function about(run) {
+  const list = (title, items) => (items.length
+    ? [el('details', {}, el('summary', {}, title), el('ul', {}, items.map((item) => el('li', {}, item))))] : []);
+  const skipped = run.skipped.map(([id, reason]) => [el('code', {}, id), reason && ` ${reason}`]);
+  return [
+    ...(run.ended ? [el('p', { class: 'ended' }, `The run ended before its last test: ${run.ended}`)] : []),
+    ...list(`${counted(run.skipped.length, 'marked test')} skipped`, skipped),
+    ...list(`${number(run.staleAllow.length)} ${run.staleAllow.length === 1 ? 'entry' : 'entries'} of allow that excused nothing`, run.staleAllow),
+  ];
 }
 
 /** Follows the system's light or dark until somebody chooses; the choice is remembered. */
@@ -41,6 +56,7 @@ function start() {
   document.body.dataset.outcome = run.outcome;
   document.getElementById('facts').replaceChildren(...facts(run));
   theme(document.getElementById('theme'));
+  document.getElementById('about').replaceChildren(...about(run));
   const main = document.getElementById('test');
   if (!run.tests.length) {
     document.getElementById('body').replaceChildren(el('p', { class: 'empty' },

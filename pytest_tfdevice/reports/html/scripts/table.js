@@ -119,7 +119,6 @@ class OperationTable {
   _row(index) {
     const { operations } = this;
     const i = this.found[index];
-    const scope = operations.text('scope', i);
     const weight = operations.columns.weight[i];
     const offends = operations.offends(i);
     const device = operations.text('device', i);
@@ -127,9 +126,8 @@ class OperationTable {
       class: `row${offends ? ' offends' : ''}${operations.counts(i) ? '' : ' quiet-row'}`,
       role: 'row', 'aria-rowindex': index + 2,
     },
-    cell('path', el('span', { class: 'scope' }, scope ? `${cut(scope, 200)}/` : ''),
-      el('span', { class: 'name' }, cut(operations.label(i), 120))),
-    cell('type', cut(operations.text('type', i), 80), weight > 1 ? el('span', { class: 'times' }, ` × ${number(weight)}`) : null),
+    cell('path', ...pathCell(operations.text('scope', i), operations.label(i), weight)),
+    cell('type', cut(operations.text('type', i), 80)),
     cell('device', deviceChip(device)),
     cell('reason', operations.text('reason', i) || (operations.counts(i) ? '' : 'does not count')),
     cell('file', cut(shortSource(operations.source(i)), 80)),
@@ -154,8 +152,12 @@ class OperationTable {
       ['Operation', operations.path(i)],
       ['Type', operations.text('type', i)],
       ['Device', operations.text('device', i) + (operations.offends(i) ? ` — not on ${this.target}` : '')],
-      ['Counts', operations.counts(i) ? 'yes' : 'no'],
+      ['Verdict', operations.text('standing', i)],
       ['Reason', operations.text('reason', i)],
+      ['How it is known', operations.text('evidence', i)],
+      ['To mend it', operations.text('mend', i)],
+      ['tf.device', operations.text('request', i)],
+      ['Tensors', operations.text('tensors', i)],
       ['Source', operations.source(i)],
       ['Function', operations.text('function', i)],
       ['Runs seen', number(operations.columns.runs[i])],
@@ -163,10 +165,6 @@ class OperationTable {
     this.details.replaceChildren(el('dl', {}, facts.filter(([, value]) => value)
       .map(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])));
   }
-}
-
-function cell(name, ...content) {
-  return el('div', { class: `cell c-${name}`, role: 'gridcell' }, ...content);
 }
 
 /** "model.py:12" for "/home/me/model.py:12": the folder is among the details. */
