@@ -233,11 +233,11 @@ def test_a_reason_filters_the_table(small: browsers.Browser) -> None:
 
 def test_the_map_shows_scopes_with_their_devices(small: browsers.Browser) -> None:
     found = tiles(small)
-    assert set(found) == {"net", "optimizer"}
-    assert found["net"] == (
-        "net: 7 operations, 71.4 % on GPU:0, 28.6 % on CPU:0 (off its device). Opens the scope."
+    assert set(found) == {"net/", "optimizer/"}
+    assert found["net/"] == (
+        "net/: 7 operations, 71.4 % on GPU:0, 28.6 % on CPU:0 (off its device). Opens the scope."
     )
-    assert found["optimizer"].startswith("optimizer: 2 operations, 100 % on GPU:0")
+    assert found["optimizer/"].startswith("optimizer/: 2 operations, 100 % on GPU:0")
 
 
 def test_the_area_is_that_of_the_operations(small: browsers.Browser) -> None:
@@ -248,16 +248,16 @@ def test_the_area_is_that_of_the_operations(small: browsers.Browser) -> None:
         }
 
     counting = areas()
-    assert counting["net"] / counting["optimizer"] == pytest.approx(7 / 2, rel=0.05)
+    assert counting["net/"] / counting["optimizer/"] == pytest.approx(7 / 2, rel=0.05)
     small.one("#measure").send_keys("all")
     everything = areas()
-    assert everything["net"] / everything["optimizer"] == pytest.approx(7 / 3, rel=0.05)
+    assert everything["net/"] / everything["optimizer/"] == pytest.approx(7 / 3, rel=0.05)
 
 
 def test_the_map_is_walked_by_keyboard_and_the_table_follows(small: browsers.Browser) -> None:
     small.run("document.querySelector('.map .tile.leads').focus()")
     small.press(Keys.ENTER)
-    assert set(tiles(small)) == {"block1", "block2"}
+    assert set(tiles(small)) == {"block1/", "block2/"}
     assert small.text(".crumbs").replace("\n", "") == "all scopes/net"
     assert small.text("#test .counted") == "7 of 10 operations in net"
     assert str(small.focused("aria-label")).startswith("block")
@@ -271,13 +271,13 @@ def test_the_map_is_walked_by_keyboard_and_the_table_follows(small: browsers.Bro
     assert small.text("#test .counted") == "7 of 10 operations in net"
     small.press(Keys.BACKSPACE)
     assert small.text("#test .counted") == "10 of 10 operations"
-    assert str(small.focused("aria-label")).startswith("net:")
+    assert str(small.focused("aria-label")).startswith("net/:")
 
 
 def test_the_way_up_is_shown(small: browsers.Browser) -> None:
     small.one(".map .tile.leads").click()
     small.one(".crumbs button").click()
-    assert set(tiles(small)) == {"net", "optimizer"}
+    assert set(tiles(small)) == {"net/", "optimizer/"}
 
 
 def test_a_type_in_a_scope_filters_the_table(small: browsers.Browser) -> None:

@@ -9,9 +9,8 @@ function facts(run) {
   if (run.exitStatus !== null) lines.push(['pytest exit status', run.exitStatus]);
   const items = lines.map(([name, value]) => el('li', {}, `${name} `, el('b', {}, value)));
   for (const device of run.devices) {
-    const memory = device.memory ? `, ${size(device.memory)}` : '';
-    items.push(el('li', {}, deviceChip(device.name),
-      device.description ? ` ${device.description}` : '', memory,
+    const about = [device.description, device.memory ? size(device.memory) : ''].filter(Boolean).join(', ');
+    items.push(el('li', {}, deviceChip(device.name), about || null,
       device.simulated ? el('span', { class: 'badge simulated' }, 'simulated') : null));
   }
   return items;

@@ -36,6 +36,12 @@ function tallied(tally, countingOnly) {
   return sum;
 }
 
+/** True where something in a tally counts and is off its device. */
+function offending(tally) {
+  for (const key of tally.keys()) if ((key & 3) === (COUNTS | OFF)) return true;
+  return false;
+}
+
 /** The parts of a tally, [{device, offends, weight}], what is where it should be first. */
 function parts(operations, tally, countingOnly) {
   const found = new Map();

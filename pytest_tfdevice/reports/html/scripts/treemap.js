@@ -2,7 +2,10 @@
 // device.  d3-hierarchy lays it out; two levels are drawn, and a tile opens to show the next.
 
 const MOST_TILES = 120;
-const MOST_INNER_TILES = 30;
+const MOST_INNER_TILES = 80;
+const LEAST_AREA = 150; // in pixels; what is smaller is drawn as one tile, unless something in it is off its device
+// A compiled function counts as one operation: a map without what is in it would hide the model.
+const MOSTLY = 0.1;
 
 class ScopeMap {
   /** onScope(path): a scope was opened;  onType(type): an op type in the open scope was chosen. */
@@ -12,7 +15,7 @@ class ScopeMap {
     this.onType = onType;
     this.root = scopeTree(operations);
     this.scope = this.root;
-    this.countingOnly = tallied(this.root.tally, true) > 0;
+    this.countingOnly = tallied(this.root.tally, true) >= tallied(this.root.tally, false) * MOSTLY;
     this.crumbs = el('nav', { class: 'crumbs', 'aria-label': 'Open scope' });
     this.area = el('div', {
       class: 'map', role: 'group', 'aria-label': 'Map of the model by scope',
@@ -42,7 +45,7 @@ class ScopeMap {
   }
 
   up() {
-    if (this.scope.parent) this.open(this.scope.parent, this.scope.name);
+    if (this.scope.parent) this.open(this.scope.parent, `${this.scope.name}/`);
   }
 
   draw() {
@@ -51,6 +54,7 @@ class ScopeMap {
     const height = this.area.clientHeight;
     this.drawn = `${width}×${height}`;
     if (!width) return;
+    this.least = (LEAST_AREA / (width * height)) * tallied(this.scope.tally, this.countingOnly);
     const root = d3.hierarchy(this._view(this.scope, 2), (view) => view.inner || view.children).sum((view) => (view.inner || view.children ? 0 : view.weight));
     d3.treemap().size([width, height]).round(true)
       .paddingInner((node) => (node.depth ? 1 : 4))
@@ -68,15 +72,18 @@ class ScopeMap {
     const most = levels === 2 ? MOST_TILES : MOST_INNER_TILES;
     const found = [];
     for (const below of scope.scopes.values()) {
-      found.push({ name: below.name, tally: below.tally, scope: below });
+      found.push({ name: `${below.name}/`, tally: below.tally, scope: below });
     }
     for (const [type, tally] of scope.types) {
       found.push({ name: this.operations.texts[type] || '?', tally, type: this.operations.texts[type] });
     }
     for (const view of found) view.weight = tallied(view.tally, this.countingOnly);
-    found.sort((a, b) => b.weight - a.weight);
-    const kept = found.filter((view) => view.weight > 0);
-    const shown = kept.length > most ? [...kept.slice(0, most - 1), this._rest(kept.slice(most - 1))] : kept;
+    const there = found.filter((view) => view.weight > 0).sort((a, b) => b.weight - a.weight);
+    const large = there.filter((view) => view.weight >= this.least || offending(view.tally));
+    const shown = large.slice(0, most - 1);
+    const kept = new Set(shown);
+    const rest = there.filter((view) => !kept.has(view));
+    if (rest.length) shown.push(rest.length > 1 ? this._rest(rest) : rest[0]);
     if (levels > 1) {
       for (const view of shown) if (view.scope?.opens) view.inner = this._view(view.scope, levels - 1).children;
     }
@@ -170,7 +177,7 @@ class ScopeMap {
 
   _focus(wanted) {
     const tiles = [...this.area.querySelectorAll('.tile.leads')];
-    const tile = tiles.find((candidate) => candidate.view.scope && candidate.view.name === wanted) || tiles[0];
+    const tile = tiles.find((candidate) => candidate.view.name === wanted) || tiles[0];
     if (!tile) return;
     tiles.forEach((other) => other.setAttribute('tabindex', '-1'));
     tile.setAttribute('tabindex', '0');
