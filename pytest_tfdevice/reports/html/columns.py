@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_tfdevice.reports.words import escape
+from pytest_tfdevice.reports.words import printable
 
 COUNTS, OFF = 1, 2
 """Bits of the column ``flags``: it counts; it isn't on the device that is meant."""
@@ -79,7 +79,7 @@ class Texts:
     @property
     def shown(self) -> list[str]:
         """The texts in order, control characters escaped."""
-        return [escape(text) for text in self.numbers]
+        return [printable(text) for text in self.numbers]
 
 
 def columns(rows: Iterable[Row]) -> dict[str, Any]:

@@ -7,15 +7,15 @@ markup.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from pytest_tfdevice.model import DeviceInfo
+from pytest_tfdevice.reports import run_words
 from pytest_tfdevice.reports.html import figures
 from pytest_tfdevice.reports.html.columns import columns
 from pytest_tfdevice.reports.html.rows import rows
-from pytest_tfdevice.reports.words import count, escape, percent
+from pytest_tfdevice.reports.words import percent, printable
 from pytest_tfdevice.serial.run_report import RunReport, TestReport
 
 _ORDER = {"failed": 0, "error": 1, "expected": 2, "passed": 3, "watched": 4}
@@ -25,17 +25,16 @@ def run(report: RunReport) -> dict[str, Any]:
     """The head of the page: the conclusion, on what it ran, and a line for each test."""
     return {
         "outcome": _worst(report),
-        "tensorflow": escape(report.tensorflow),
-        "python": escape(report.python),
-        "plugin": escape(report.plugin),
+        "tensorflow": printable(report.tensorflow),
+        "python": printable(report.python),
+        "plugin": printable(report.plugin),
         "ran": report.ran,
-        "exitStatus": report.exit_status,
-        "ended": _lines(report.ended),
+        "remarks": [_lines(remark) for remark in run_words.remarks(report)],
         "simulated": report.simulated,
         "devices": [_device(info) for info in report.devices],
         "tests": [_line(test) for test in ordered(report)],
-        "skipped": [[escape(s.nodeid), _lines(s.reason)] for s in report.skipped],
-        "staleAllow": [escape(entry) for entry in report.stale_allow],
+        "skipped": [[printable(s.nodeid), _lines(s.reason)] for s in report.skipped],
+        "staleAllow": [printable(entry) for entry in report.stale_allow],
     }
 
 
@@ -45,41 +44,25 @@ def ordered(report: RunReport) -> list[TestReport]:
 
 
 def conclusion(report: RunReport) -> str:
-    """The run in one sentence."""
-    if not report.tests:
-        return "No test was watched"
-    outcomes = Counter(test.outcome for test in report.tests)
-    judged = len(report.tests) - outcomes["watched"] - outcomes["expected"]
-    parts = []
-    if outcomes["failed"]:
-        parts.append(f"{outcomes['failed']:,} of {count(judged, 'judged test')} failed")
-    elif outcomes["passed"]:
-        parts.append(f"{count(outcomes['passed'], 'judged test')} passed")
-    if outcomes["error"]:
-        parts.append(f"{count(outcomes['error'], 'test')} could not be judged")
-    if outcomes["expected"]:
-        parts.append(f"{count(outcomes['expected'], 'test')} failed as expected (xfail)")
-    if not parts:
-        return f"{count(len(report.tests), 'test')} watched, none judged"
-    if outcomes["watched"]:
-        parts.append(f"{outcomes['watched']:,} more watched only")
-    return "; ".join(parts)
+    """The run in one sentence, which begins a page."""
+    said = run_words.conclusion(report)
+    return said[:1].upper() + said[1:]
 
 
 def test(report: TestReport) -> dict[str, Any]:
     """All that the page shows of one test."""
     return {
-        "id": escape(report.nodeid),
+        "id": printable(report.nodeid),
         "outcome": report.outcome,
-        "pytestOutcome": escape(report.pytest_outcome),
+        "pytestOutcome": printable(report.pytest_outcome),
         "summary": _lines(report.summary),
         "text": _lines(report.text),
-        "source": escape(str(report.source or "")),
-        "target": escape(report.target),
+        "source": printable(str(report.source or "")),
+        "target": printable(report.target),
         "counting": report.counting,
         "share": percent(report.on_target / report.counting) if report.counting else "",
         "devices": _counted(report.devices),
-        "checks": [[c.outcome, escape(c.marker), _lines(c.summary)] for c in report.checks],
+        "checks": [[c.outcome, printable(c.marker), _lines(c.summary)] for c in report.checks],
         "problems": [_lines(problem) for problem in report.problems],
         "notes": [_lines(note) for note in report.notes],
         "memory": figures.memory(report),
@@ -91,7 +74,7 @@ def test(report: TestReport) -> dict[str, Any]:
 
 def _line(report: TestReport) -> dict[str, Any]:
     return {
-        "id": escape(report.nodeid),
+        "id": printable(report.nodeid),
         "outcome": report.outcome,
         "off": report.counting - report.on_target,
         "total": sum(report.devices.values()),
@@ -106,16 +89,16 @@ def _worst(report: RunReport) -> str:
 def _device(info: DeviceInfo) -> dict[str, Any]:
     return {
         "name": info.device.short,
-        "description": escape(info.description),
+        "description": printable(info.description),
         "memory": info.memory,
         "simulated": info.simulated,
     }
 
 
 def _counted(amounts: Mapping[str, int]) -> list[list[Any]]:
-    return [[escape(name), amount] for name, amount in sorted(amounts.items())]
+    return [[printable(name), amount] for name, amount in sorted(amounts.items())]
 
 
 def _lines(text: str) -> str:
     """Escaped, but for line ends."""
-    return "\n".join(map(escape, text.split("\n")))
+    return "\n".join(map(printable, text.split("\n")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_tfdevice.memory import GpuMemory
-from pytest_tfdevice.reports.words import escape
+from pytest_tfdevice.reports.words import printable
 from pytest_tfdevice.serial.run_report import BaselineCheck, TestReport
 from pytest_tfdevice.transfers import Transfer
 
@@ -15,7 +15,7 @@ def memory(report: TestReport) -> list[dict[str, Any]]:
     if report.gpu_memory:
         return [_of_gpu(gpu) for gpu in report.gpu_memory]
     return [
-        {"device": escape(name), "peak": peak, "total": None}
+        {"device": printable(name), "peak": peak, "total": None}
         for name, peak in sorted(report.memory.items())
     ]
 
@@ -52,15 +52,15 @@ def _of_crossing(crossing: Transfer) -> dict[str, Any]:
     shape = crossing.shape
     dimensions = "?" if shape is None else ", ".join("?" if d is None else str(d) for d in shape)
     return {
-        "tensor": escape(crossing.tensor),
-        "is": escape(f"{crossing.dtype}[{dimensions}]"),
+        "tensor": printable(crossing.tensor),
+        "is": printable(f"{crossing.dtype}[{dimensions}]"),
         "from": crossing.source.short,
         "to": crossing.target.short,
         "bytes": crossing.nbytes,
         "times": crossing.per_step,
         "loop": crossing.in_loop,
-        "consumers": escape(", ".join(crossing.consumers)),
-        "source": escape(str(crossing.line or "")),
+        "consumers": printable(", ".join(crossing.consumers)),
+        "source": printable(str(crossing.line or "")),
     }
 
 
@@ -73,19 +73,19 @@ def _of_baseline(check: BaselineCheck) -> dict[str, Any]:
     return {
         "action": check.action,
         "passed": check.passed,
-        "file": escape(check.file),
-        "test": escape(check.test),
-        "environment": escape(check.environment),
+        "file": printable(check.file),
+        "test": printable(check.test),
+        "environment": printable(check.environment),
         "changes": [
             {
                 "kind": change.kind,
                 "bad": change.is_regression,
-                "scope": escape(change.scope),
-                "type": escape(change.type),
+                "scope": printable(change.scope),
+                "type": printable(change.type),
                 "count": change.count,
-                "before": escape(change.before),
-                "after": escape(change.after),
-                "reason": escape(change.reason),
+                "before": printable(change.before),
+                "after": printable(change.after),
+                "reason": printable(change.reason),
             }
             for change in check.changes
         ],

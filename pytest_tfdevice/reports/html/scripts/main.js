@@ -6,7 +6,6 @@ function facts(run) {
   if (run.python) lines.push(['Python', run.python]);
   if (run.plugin) lines.push(['pytest-tfdevice', run.plugin]);
   if (run.ran !== null) lines.push(['tests run', number(run.ran)]);
-  if (run.exitStatus !== null) lines.push(['pytest exit status', run.exitStatus]);
   const items = lines.map(([name, value]) => el('li', {}, `${name} `, el('b', {}, value)));
   for (const device of run.devices) {
     const about = [device.description, device.memory ? size(device.memory) : ''].filter(Boolean).join(', ');
@@ -22,7 +21,7 @@ function about(run) {
     ? [el('details', {}, el('summary', {}, title), el('ul', {}, items.map((item) => el('li', {}, item))))] : []);
   const skipped = run.skipped.map(([id, reason]) => [el('code', {}, id), reason && ` ${reason}`]);
   return [
-    ...(run.ended ? [el('p', { class: 'ended' }, `The run ended before its last test: ${run.ended}`)] : []),
+    ...run.remarks.map((remark) => el('p', { class: 'remark' }, remark)),
     ...list(`${counted(run.skipped.length, 'marked test')} skipped`, skipped),
     ...list(`${number(run.staleAllow.length)} ${run.staleAllow.length === 1 ? 'entry' : 'entries'} of allow that excused nothing`, run.staleAllow),
   ];
