@@ -15,7 +15,7 @@ function parseQuery(query) {
   const terms = [];
   for (const [whole, minus, name, quoted, plain] of query.matchAll(TERM)) {
     const field = (name || '').toLowerCase();
-    const known = field in FIELDS || field === 'name';
+    const known = Object.hasOwn(FIELDS, field) || field === 'name';
     const value = known || !name ? (quoted ?? plain) : whole.slice(minus.length);
     if (value) terms.push({ field: known ? field : null, value: value.toLowerCase(), not: minus === '-' });
   }

@@ -57,7 +57,8 @@ function start() {
   document.getElementById('about').replaceChildren(...about(run));
   const main = document.getElementById('test');
   if (!run.tests.length) {
-    document.getElementById('body').replaceChildren(el('p', { class: 'empty' },
+    document.getElementById('body').classList.add('single');
+    main.replaceChildren(el('p', { class: 'empty' },
       'No test of this run was watched. Mark tests with @pytest.mark.on_gpu, or run with --tfdevice-watch.'));
     return;
   }

@@ -112,18 +112,19 @@ class ScopeMap {
       box.append(fill(split));
     }
     if (width > 44 && height > 20) box.append(tileLabel(view, off, width, height));
-    const words = `${view.name}: ${describe(view.weight, split)}`;
-    box.title = cut(words, 400);
+    const words = `${cut(view.name, 80)} ${figures(view.weight, off)}. ${shares(view.weight, split)}`;
+    box.title = `${cut(view.name, 400)}: ${shares(view.weight, split)}`;
     if (view.scope || view.type !== undefined) {
       box.classList.add('leads');
       box.setAttribute('role', 'button');
       box.setAttribute('tabindex', '-1');
-      box.setAttribute('aria-label', cut(`${words}. ${view.scope ? 'Opens the scope.' : 'Filters the table.'}`, 400));
+      box.setAttribute('aria-label', `${words}. ${view.scope ? 'Opens the scope.' : 'Filters the table.'}`);
       box.view = view;
     }
     return box;
   }
 
+  /** What is inside a tile, for the eye alone: its name is no part of the tile's. */
   _inner(node, parent) {
     const { data: view } = node;
     const box = el('div', { class: 'inner', 'aria-hidden': 'true' });
@@ -131,7 +132,7 @@ class ScopeMap {
     box.append(fill(parts(this.operations, view.tally, this.countingOnly)));
     box.title = cut(view.name, 400);
     if (node.x1 - node.x0 > 56 && node.y1 - node.y0 > 18) {
-      box.append(el('span', { class: 'inner-label' }, cut(view.name, 80)));
+      box.append(el('span', { class: 'inner-label', 'data-name': cut(view.name, 80) }));
     }
     return box;
   }
@@ -241,14 +242,17 @@ function fill(split) {
 }
 
 function tileLabel(view, off, width, height) {
-  const figures = `${number(view.weight)}${off ? `, ${number(off)} off` : ''}`;
   return el('span', { class: `tile-label${off ? ' has-off' : ''}` },
-    el('span', { class: 'tile-name' }, cut(view.name, 80)),
-    (width > 130 || (width > 60 && height > 44)) ? el('span', { class: 'tile-figures' }, figures) : null);
+    el('span', { class: 'tile-name' }, cut(view.name, 80)), ' ',
+    (width > 130 || (width > 60 && height > 44)) ? el('span', { class: 'tile-figures' }, figures(view.weight, off)) : null);
 }
 
-/** "1,204 operations, 98 % on GPU:0, 2 % on CPU:0 (off its device)". */
-function describe(weight, split) {
-  const shares = split.map((part) => `${percent(part.weight, weight)} on ${part.device || 'an unknown device'}${part.offends ? ' (off its device)' : ''}`);
-  return [counted(weight, 'operation'), ...shares].join(', ');
+/** "1,204, 3 off". */
+function figures(weight, off) {
+  return `${number(weight)}${off ? `, ${number(off)} off` : ''}`;
+}
+
+/** "98 % on GPU:0, 2 % on CPU:0 (off its device)". */
+function shares(weight, split) {
+  return split.map((part) => `${percent(part.weight, weight)} on ${cut(part.device, 60) || 'an unknown device'}${part.offends ? ' (off its device)' : ''}`).join(', ');
 }
