@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import browser as browsers
 
 
@@ -22,6 +24,12 @@ def type_filter(browser: browsers.Browser, text: str) -> None:
     field = browser.one("#filter")
     field.clear()
     field.send_keys(text)
+
+
+def tile(browser: browsers.Browser, name: str) -> Any:
+    """The tile of that name in the map."""
+    found = browser.all(".map .tile.leads")
+    return next(t for t in found if t.get_attribute("aria-label").split()[0] == name)
 
 
 def tiles(browser: browsers.Browser) -> dict[str, str]:

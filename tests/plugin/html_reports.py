@@ -147,6 +147,12 @@ def small() -> RunReport:
     )
 
 
+def odd() -> RunReport:
+    """Scopes with empty parts."""
+    paths = ("/x/A", "/y/B", "a//b/C", "a//c/D", "E")
+    return run(of("test_odd.py::test_it", [op(path, path[-1]) for path in paths], {}))
+
+
 def hostile() -> RunReport:
     """Every text that somebody else chooses is one that would do harm as markup."""
     tests = []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import browser as browsers
 import pytest
-from html_page import cells, one_line, operations, tiles, type_filter
+from html_page import cells, one_line, operations, tile, tiles, type_filter
 
 browsers.needs_browser()
 
@@ -152,6 +152,22 @@ def test_the_map_is_walked_by_keyboard_and_the_table_follows(small: browsers.Bro
     assert str(small.focused("aria-label")).startswith("net/ 7")
 
 
+@pytest.mark.parametrize(
+    ("scope", "inside"), [("/", {"x/", "y/"}), ("a//", {"b/", "c/"})], ids=["first", "middle"]
+)
+def test_scopes_with_empty_parts_are_walked(
+    browser: browsers.Browser, pages: Path, scope: str, inside: set[str]
+) -> None:
+    browser.open(pages / "odd.html")
+    assert set(tiles(browser)) == {"/", "a//", "E"}
+    tile(browser, scope).click()
+    assert set(tiles(browser)) == inside
+    assert browser.text("#test .counted").startswith("2 of 5 operations")
+    browser.press(Keys.ESCAPE)
+    assert set(tiles(browser)) == {"/", "a//", "E"}
+    assert browser.text("#test .counted") == "5 of 5 operations"
+
+
 def test_the_way_up_is_shown(small: browsers.Browser) -> None:
     small.one(".map .tile.leads").click()
     small.one(".crumbs button").click()
@@ -159,8 +175,8 @@ def test_the_way_up_is_shown(small: browsers.Browser) -> None:
 
 
 def test_a_type_in_a_scope_filters_the_table(small: browsers.Browser) -> None:
-    next(t for t in small.all(".tile") if t.get_attribute("aria-label").startswith("opt")).click()
-    next(t for t in small.all(".tile") if t.get_attribute("aria-label").startswith("Mul")).click()
+    tile(small, "optimizer/").click()
+    tile(small, "Mul").click()
     assert operations(small) == ["optimizer/Mul"]
 
 

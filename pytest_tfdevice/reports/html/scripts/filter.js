@@ -57,9 +57,9 @@ function rowTest(operations, { field, value, not }) {
   return not ? (i) => !found(i) : found;
 }
 
-/** True for rows in a scope or one below it; every row is in "". */
+/** True for rows in a scope or one below it; every row is in null, the root. */
 function scopeTest(operations, path) {
-  if (!path) return () => true;
+  if (path === null) return () => true;
   const below = `${path}/`;
   const known = new Map();
   const column = operations.columns.scope;
@@ -67,7 +67,7 @@ function scopeTest(operations, path) {
     const text = column[i];
     if (!known.has(text)) {
       const scope = operations.texts[text];
-      known.set(text, scope === path || scope.startsWith(below));
+      known.set(text, (path && scope === path) || scope.startsWith(below));
     }
     return known.get(text);
   };

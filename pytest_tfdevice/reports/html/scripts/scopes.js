@@ -1,18 +1,42 @@
-// The scopes of a model as a tree: "model/block1/conv" is conv in block1 in model.
+// The scopes of a model, "model/block1/conv" is conv in block1 in model.  A level is worked out when
+// it is looked at: a tree of 50,000 operations would cost a second, a level costs milliseconds.
 
 class Scope {
-  constructor(name, path, parent) {
-    this.name = name;
+  /** path: null for the root;  rows: numbers of the operations in it, at any depth. */
+  constructor(operations, path, parent, rows) {
+    this.operations = operations;
     this.path = path;
     this.parent = parent;
-    this.scopes = new Map();
-    this.types = new Map(); // op type → tally, of the operations that are in no scope below
-    this.tally = new Map();
+    this.rows = rows;
+    this._inside = null;
+    this._tally = null;
+  }
+
+  /** What its path adds to that of the scope around it. */
+  get name() {
+    return this.path === null ? '' : this.path.slice(this.parent.prefix.length);
+  }
+
+  /** What the paths of the scopes in it begin with. */
+  get prefix() {
+    return this.path === null ? '' : `${this.path}/`;
+  }
+
+  /** How many operations are in it: see `add`. */
+  get tally() {
+    this._tally ??= tallyOf(this.operations, this.rows);
+    return this._tally;
+  }
+
+  /** {scopes, types}: the scopes in it, and by op type the tallies of what is in none of these. */
+  get inside() {
+    this._inside ??= inside(this);
+    return this._inside;
   }
 
   /** True where there is something inside to look at. */
   get opens() {
-    return this.scopes.size > 0 || this.types.size > 1;
+    return this.inside.scopes.length > 0 || this.inside.types.size > 1;
   }
 
   /** From the root down to this one. */
@@ -23,10 +47,61 @@ class Scope {
   }
 }
 
+function rootScope(operations) {
+  return new Scope(operations, null, null, Uint32Array.from({ length: operations.length }, (_, i) => i));
+}
+
+function inside(scope) {
+  const { operations, prefix, path } = scope;
+  const { columns, texts } = operations;
+  const groups = new Map();
+  const types = new Map();
+  for (const i of scope.rows) {
+    const text = texts[columns.scope[i]];
+    if (text === (path ?? '')) {
+      const tally = types.get(columns.type[i]) || new Map();
+      types.set(columns.type[i], tally);
+      addRow(tally, columns, i);
+      continue;
+    }
+    const slash = text.indexOf('/', prefix.length);
+    const part = slash < 0 ? text.slice(prefix.length) : text.slice(prefix.length, slash);
+    const rows = groups.get(part);
+    if (rows) rows.push(i);
+    else groups.set(part, [i]);
+  }
+  const scopes = [...groups.values()].map((rows) => new Scope(operations, common(operations, rows), scope, rows));
+  return { scopes, types };
+}
+
+/** The deepest scope that all rows are in, so that no step down is an empty one. */
+function common(operations, rows) {
+  const { scope } = operations.columns;
+  let path = operations.texts[scope[rows[0]]];
+  let last = scope[rows[0]];
+  for (const i of rows) {
+    if (scope[i] === last) continue;
+    last = scope[i];
+    const text = operations.texts[last];
+    while (text !== path && !text.startsWith(`${path}/`)) path = path.slice(0, path.lastIndexOf('/'));
+  }
+  return path;
+}
+
 // A tally counts operations by device and by flags: key = text of the device × 4 + flags.
 
 function add(tally, key, weight) {
   tally.set(key, (tally.get(key) || 0) + weight);
+}
+
+function addRow(tally, columns, i) {
+  add(tally, columns.device[i] * 4 + columns.flags[i], columns.weight[i]);
+}
+
+function tallyOf({ columns }, rows) {
+  const tally = new Map();
+  for (const i of rows) addRow(tally, columns, i);
+  return tally;
 }
 
 /** How many operations are in a tally, of those that count or of all. */
@@ -54,73 +129,4 @@ function parts(operations, tally, countingOnly) {
     found.set(`${offends}${device}`, known);
   }
   return [...found.values()].sort((a, b) => a.offends - b.offends || b.weight - a.weight);
-}
-
-/** The root of the tree of a test's operations. */
-function scopeTree(operations) {
-  const root = new Scope('', '', null);
-  const { columns } = operations;
-  const known = new Map();
-  for (let i = 0; i < operations.length; i += 1) {
-    let scope = known.get(columns.scope[i]);
-    if (!scope) {
-      scope = scopeAt(root, operations.texts[columns.scope[i]]);
-      known.set(columns.scope[i], scope);
-    }
-    const type = columns.type[i];
-    let tally = scope.types.get(type);
-    if (!tally) scope.types.set(type, (tally = new Map()));
-    add(tally, columns.device[i] * 4 + columns.flags[i], columns.weight[i]);
-  }
-  sumUp(root);
-  return shorten(root);
-}
-
-function scopeAt(root, path) {
-  let scope = root;
-  if (!path) return root;
-  let at = 0;
-  while (at <= path.length) {
-    const slash = path.indexOf('/', at);
-    const end = slash < 0 ? path.length : slash;
-    const name = path.slice(at, end);
-    let next = scope.scopes.get(name);
-    if (!next) {
-      next = new Scope(name, path.slice(0, end), scope);
-      scope.scopes.set(name, next);
-    }
-    scope = next;
-    at = end + 1;
-  }
-  return scope;
-}
-
-// Trees are walked without recursion: a hostile name can have ten thousand parts.
-function everyScope(root) {
-  const found = [root];
-  for (let n = 0; n < found.length; n += 1) for (const below of found[n].scopes.values()) found.push(below);
-  return found;
-}
-
-function sumUp(root) {
-  for (const scope of everyScope(root).reverse()) {
-    for (const tally of scope.types.values()) for (const [key, n] of tally) add(scope.tally, key, n);
-    for (const below of scope.scopes.values()) for (const [key, n] of below.tally) add(scope.tally, key, n);
-  }
-}
-
-/** Makes one of a scope and the only thing in it, "model/resnet50", so that no step is empty. */
-function shorten(root) {
-  for (const scope of everyScope(root).reverse()) {
-    if (scope.parent === null) continue;
-    while (scope.scopes.size === 1 && scope.types.size === 0) {
-      const [only] = scope.scopes.values();
-      scope.name = `${scope.name}/${only.name}`;
-      scope.path = only.path;
-      scope.scopes = only.scopes;
-      scope.types = only.types;
-      for (const below of scope.scopes.values()) below.parent = scope;
-    }
-  }
-  return root;
 }

@@ -13,7 +13,7 @@ class OperationTable {
   constructor(operations, target) {
     this.operations = operations;
     this.target = target;
-    this.state = { query: '', scope: '', shown: 'all', column: null, down: false };
+    this.state = { query: '', scope: null, shown: 'all', column: null, down: false };
     this.filter = el('input', {
       id: 'filter', type: 'search', autocomplete: 'off', spellcheck: 'false',
       placeholder: 'MatMul, type:Conv2D device:CPU reason:dtype scope:block1 -type:Const',
@@ -73,7 +73,7 @@ class OperationTable {
     const weights = this.operations.columns.weight;
     const shown = this.found.reduce((sum, i) => sum + weights[i], 0);
     const all = this.operations.total(() => true);
-    const where = this.state.scope
+    const where = this.state.scope !== null
       ? [' in ', el('code', {}, cut(this.state.scope, 120))]
       : [];
     this.counted.replaceChildren(`${number(shown)} of ${counted(all, 'operation')}`, ...where);

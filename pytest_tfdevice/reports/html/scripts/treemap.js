@@ -13,7 +13,7 @@ class ScopeMap {
     this.operations = operations;
     this.onScope = onScope;
     this.onType = onType;
-    this.root = scopeTree(operations);
+    this.root = rootScope(operations);
     this.scope = this.root;
     this.countingOnly = tallied(this.root.tally, true) >= tallied(this.root.tally, false) * MOSTLY;
     this.crumbs = el('nav', { class: 'crumbs', 'aria-label': 'Open scope' });
@@ -71,10 +71,10 @@ class ScopeMap {
   _view(scope, levels) {
     const most = levels === 2 ? MOST_TILES : MOST_INNER_TILES;
     const found = [];
-    for (const below of scope.scopes.values()) {
+    for (const below of scope.inside.scopes) {
       found.push({ name: `${below.name}/`, tally: below.tally, scope: below });
     }
-    for (const [type, tally] of scope.types) {
+    for (const [type, tally] of scope.inside.types) {
       found.push({ name: this.operations.texts[type] || '?', tally, type: this.operations.texts[type] });
     }
     for (const view of found) view.weight = tallied(view.tally, this.countingOnly);
