@@ -162,13 +162,14 @@ class Browser:
 def chromium() -> Iterator[Browser]:
     """A Chromium, closed at the end."""
     from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()
     options.binary_location = str(CHROMIUM)
     for argument in ARGUMENTS:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
+    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
     try:
         browser = Browser(driver)
         browser.resize(1400, 1000)
