@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from pathlib import Path
@@ -191,6 +192,12 @@ field.dispatchEvent(new Event('input', { bubbles: true }));
 requestAnimationFrame(() => setTimeout(() =>
   done([performance.now() - begin, document.querySelector('#test .counted').textContent])));
 """
+
+
+def test_a_long_table_prints_on_a_few_pages(browser: browsers.Browser, pages: Path) -> None:
+    browser.open(pages / "large.html")
+    printed = base64.b64decode(browser.driver.print_page())
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 6
 
 
 def test_the_end_of_a_long_table_is_one_key_away(browser: browsers.Browser, pages: Path) -> None:

@@ -13,8 +13,7 @@ function plainGrid({ id, label, columns, count, row }) {
       cells.map((content, n) => cell(columns[n][0], content)));
   };
   const rows = new VirtualRows(grid, { draw });
-  // The height of a row is known once the grid is on the page.
-  requestAnimationFrame(() => rows.show(count));
+  grid.begin = () => rows.show(count); // once it is on the page: rows have no height before
   return grid;
 }
 

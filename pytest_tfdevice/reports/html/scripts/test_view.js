@@ -13,7 +13,14 @@ function testView(test, devices) {
     baselineSections(test.baselines),
     operations.length ? [map.element, table.element] : nothing(),
     amounts(test, devices));
-  return { view, start: () => { if (operations.length) { map.draw(); table.update(); } } };
+  const start = () => {
+    if (operations.length) {
+      map.draw();
+      table.update();
+    }
+    for (const grid of view.querySelectorAll('.plain')) grid.begin();
+  };
+  return { view, start };
 }
 
 function head(test) {
