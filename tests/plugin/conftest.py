@@ -18,7 +18,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from pytest_tfdevice.reports.html import page
     from pytest_tfdevice.serial.run_report import RunReport
 
-    for name in ("small", "odd", "hostile", "large"):
+    for name in ("small", "odd", "excused", "hostile", "large"):
         report = getattr(html_reports, name)()
         (folder / f"{name}.html").write_text(page(report), encoding="utf-8")
     (folder / "empty.html").write_text(page(RunReport("2.21.0", "3.13.5")), encoding="utf-8")

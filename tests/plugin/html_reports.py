@@ -153,6 +153,13 @@ def odd() -> RunReport:
     return run(of("test_odd.py::test_it", [op(path, path[-1]) for path in paths], {}))
 
 
+def excused() -> RunReport:
+    """An operation on the CPU that ``allow`` excuses, and nothing else."""
+    said = Judgement("counts", "makes float32", False, False, "type:Where", ELSEWHERE)
+    test = of("test_excused.py::test_it", [op("net/Where", "Where", CPU)], {"Where": ELSEWHERE})
+    return run(replace(test, outcome="passed", counting=0, judgements=(said,)))
+
+
 def hostile() -> RunReport:
     """Every text that somebody else chooses is one that would do harm as markup."""
     tests = []

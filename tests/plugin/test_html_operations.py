@@ -91,6 +91,15 @@ def test_an_operation_is_opened_by_keyboard(small: browsers.Browser) -> None:
         assert fact in details
 
 
+def test_what_is_allowed_says_so_and_is_no_offence(browser: browsers.Browser, pages: Path) -> None:
+    browser.open(pages / "excused.html")
+    assert browser.texts(".choices label") == ["All 1", "That count 0", "Off GPU 0"]
+    assert "allowed: requested-elsewhere" in browser.text("#operations .rows .row")
+    assert browser.all("#operations .rows .offends, .tile .offends, .reasons") == []
+    browser.one("#operations .rows .row").click()
+    assert "allowed by 'type:Where'" in browser.text("#details")
+
+
 def test_a_reason_filters_the_table(small: browsers.Browser) -> None:
     reasons = small.all(".reasons button")
     assert [one_line(r.text) for r in reasons] == [

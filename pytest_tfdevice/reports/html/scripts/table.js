@@ -129,9 +129,15 @@ class OperationTable {
     cell('path', ...pathCell(operations.text('scope', i), operations.label(i), weight)),
     cell('type', cut(operations.text('type', i), 80)),
     cell('device', deviceChip(device)),
-    cell('reason', operations.text('reason', i) || (operations.counts(i) ? '' : 'does not count')),
+    cell('reason', this._reason(i)),
     cell('file', cut(shortSource(operations.source(i)), 80)),
     cell('runs', number(operations.columns.runs[i])));
+  }
+
+  _reason(i) {
+    const { operations } = this;
+    if (operations.counts(i)) return operations.text('reason', i);
+    return operations.text('reason', i) ? `allowed: ${operations.text('reason', i)}` : 'does not count';
   }
 
   /** From the filter the arrow goes into the table; Escape clears. */
