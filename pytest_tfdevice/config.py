@@ -8,6 +8,8 @@ and the ini file before the default.
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,6 +83,7 @@ class Require:
 
 
 BASELINE_MODES = ("check", "create", "update", "off")
+GITHUB_MODES = ("auto", "off")
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,9 @@ class Settings:
         gpu_memory_fraction: limit on the peak of every marked test, as a share of the GPU's memory;
             None for none.
         top: how many tests the table of memory and transfers shows; 0 for no table.
+        report: the files that the run's report is written to, each by its ending.
+        github: whether GitHub Actions, where it runs the tests, gets annotations and a job summary;
+            one of ``GITHUB_MODES``.
     """
 
     simulate: Simulate | None = None
@@ -113,6 +119,8 @@ class Settings:
     expected_skips: Path | None = None
     gpu_memory_fraction: float | None = None
     top: int = DEFAULT_TOP
+    report: tuple[Path, ...] = ()
+    github: str = "auto"
 
     @classmethod
     def of(cls, config: pytest.Config) -> Settings:
@@ -136,7 +144,19 @@ class Settings:
                 "gpu_memory_fraction", texts["gpu_memory_fraction"], _fraction
             ),
             top=_optional("top", texts["top"], _number, DEFAULT_TOP),
+            report=_reports(config, texts["report"] or ()),
+            github=_read("github", texts["github"] or "auto", _github_mode),
         )
+
+    @property
+    def wants_github(self) -> bool:
+        """True on GitHub Actions, which sets ``GITHUB_ACTIONS=true``."""
+        return self.github == "auto" and os.environ.get("GITHUB_ACTIONS") == "true"
+
+    @property
+    def wants_outputs(self) -> bool:
+        """True for a run that leaves something outside the terminal."""
+        return bool(self.report) or self.wants_github
 
     def effective(self) -> list[str]:
         """What isn't the default, as ``name=value``, for the header."""
@@ -236,6 +256,22 @@ def add_options(parser: pytest.Parser) -> None:
         f"(default {DEFAULT_TOP}); 0 for no table.",
         metavar="N",
     )
+    _option(
+        parser,
+        group,
+        "report",
+        "Write where the watched tests ran to a file: .json, .md, .html or .sarif by its ending. "
+        "Repeatable.",
+        metavar="PATH",
+        action="append",
+    )
+    _option(
+        parser,
+        group,
+        "github",
+        "auto: annotations and a job summary where GitHub Actions runs the tests; off.",
+        metavar="|".join(GITHUB_MODES),
+    )
 
 
 def _option(parser: pytest.Parser, group: Any, name: str, text: str, **extra: Any) -> None:
@@ -310,8 +346,29 @@ def _read(name: str, text: Any, parse: Any) -> Any:
 
 
 def _mode(text: str) -> str:
-    if text not in BASELINE_MODES:
-        raise ValueError(f"{text!r} is none of {', '.join(BASELINE_MODES)}")
+    return _one_of(BASELINE_MODES, text)
+
+
+def _github_mode(text: str) -> str:
+    return _one_of(GITHUB_MODES, text)
+
+
+def _one_of(known: tuple[str, ...], text: str) -> str:
+    if text not in known:
+        raise ValueError(f"{text!r} is none of {', '.join(known)}")
+    return text
+
+
+def _reports(config: pytest.Config, texts: Iterable[str]) -> tuple[Path, ...]:
+    """Each file once."""
+    found = [_path(config, "report", _read("report", text, _report)) for text in texts]
+    return tuple(dict.fromkeys(path for path in found if path is not None))
+
+
+def _report(text: str) -> str:
+    from pytest_tfdevice.outputs.writers import check_ending
+
+    check_ending(text)
     return text
 
 

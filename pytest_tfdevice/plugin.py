@@ -21,17 +21,20 @@ from pytest_tfdevice.gate.hooks import Gate
 from pytest_tfdevice.marks import marker_lines
 from pytest_tfdevice.results import RunReport, TestResult
 from pytest_tfdevice.simulation import Simulation
-from pytest_tfdevice.testwatch import USAGE_ERRORS, TestWatch, Watched
+from pytest_tfdevice.testwatch import (
+    EXHAUSTED,
+    NOT_PLACED,
+    SECTION,
+    USAGE_ERRORS,
+    WATCHED,
+    TestWatch,
+)
 
 __all__ = ["placement", "placement_baseline", "placement_session", "tf_devices"]
 
-EXHAUSTED = "GPU memory ran out (tfdevice)"
-SECTION = "where TensorFlow ran (tfdevice)"
-NOT_PLACED = "what TensorFlow could not place (tfdevice)"
 _WATCH = pytest.StashKey[TestWatch]()
 _REPORT = pytest.StashKey[RunReport]()
 _ALLOWED = "tfdevice_allow"
-_WATCHED = pytest.StashKey[list[Watched]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,6 +59,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Results(watch.results), "tfdevice-results")
     config.stash[GATE] = Gate(config, watch.settings)
     config.pluginmanager.register(config.stash[GATE], "tfdevice-gate")
+    if watch.settings.wants_outputs and not config.option.collectonly:
+        from pytest_tfdevice.outputs.hooks import Outputs
+
+        config.pluginmanager.register(Outputs(config, watch), "tfdevice-outputs")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -99,7 +106,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Innermost of the wrappers: only the body is watched, and xfail sees the failure."""
     with item.config.stash[_WATCH].watching(item) as found:
-        item.stash[_WATCHED] = found
+        item.stash[WATCHED] = found
         result = yield
     for watched in found:
         if watched.report:
@@ -118,7 +125,7 @@ def pytest_runtest_makereport(
     refused = None
     if report.failed and call.excinfo is not None:
         refused = item.config.stash[_WATCH].not_placed(item, call.excinfo.value)
-    for watched in item.stash.get(_WATCHED, []):
+    for watched in item.stash.get(WATCHED, []):
         expected = hasattr(report, "wasxfail")
         if report.skipped and not expected:
             continue

@@ -25,9 +25,15 @@ if TYPE_CHECKING:
     from pytest_tfdevice.capture.memory_window import MemoryWindow
     from pytest_tfdevice.capture.window import Window
     from pytest_tfdevice.devices import DeviceReport
+    from pytest_tfdevice.limits import LimitVerdict
     from pytest_tfdevice.model import Record
     from pytest_tfdevice.patterns import Rule
     from pytest_tfdevice.verdict import Verdict
+
+EXHAUSTED = "GPU memory ran out (tfdevice)"
+SECTION = "where TensorFlow ran (tfdevice)"
+NOT_PLACED = "what TensorFlow could not place (tfdevice)"
+"""Titles of the plugin's sections of a test's report."""
 
 USAGE_ERRORS = "tfdevice_usage_errors"
 """Key of pytest-xdist's ``workeroutput``."""
@@ -47,6 +53,11 @@ class Watched:
     """Where the test ran out of GPU memory, what to know of it."""
     notes: str = ""
     """What to know of a test that passed; empty where there is nothing."""
+    limits: tuple[LimitVerdict, ...] = ()
+
+
+WATCHED = pytest.StashKey[list[Watched]]()
+"""Where what was watched of a test is kept until it is reported."""
 
 
 @dataclass(frozen=True)
@@ -255,6 +266,7 @@ class TestWatch:
             "\n\n".join(reports + idle if reports else ()),
             _exhausted(error, record, needs),
             "\n\n".join(notes + idle),
+            limits.verdicts,
         )
 
 

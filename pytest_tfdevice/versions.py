@@ -35,6 +35,13 @@ def supported_range() -> str:
     return " to ".join(f"{major}.{minor}" for major, minor in SUPPORTED)
 
 
+def own_version() -> str:
+    """That of this package; empty where it isn't installed."""
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        return importlib.metadata.version("pytest-tfdevice")
+    return ""
+
+
 DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tf-nightly", "tensorflow-intel")
 """Wheels that bring the package ``tensorflow``."""
 

@@ -20,6 +20,7 @@ from pytest_tfdevice.gate.collected import tail
 from pytest_tfdevice.gate.places import place_of
 
 if TYPE_CHECKING:
+    from pytest_tfdevice.baseline.compare import Change
     from pytest_tfdevice.baseline.entries import Entry
     from pytest_tfdevice.baseline.files import BaselineFile
     from pytest_tfdevice.model import Record
@@ -60,6 +61,26 @@ class Seen:
         return cls(**{**data, "entry": entry, "remarks": tuple(data.get("remarks", ()))})
 
 
+@dataclass(frozen=True)
+class Compared:
+    """A comparison, whatever came of it: for reports.
+
+    ``missing``: there was no baseline, where one had to be.
+    """
+
+    action: Action | Literal["missing"]
+    file: str
+    test: str
+    environment: str
+    record: Record
+    verdict: Verdict
+    changes: tuple[Change, ...] = ()
+
+
+COMPARED = pytest.StashKey[list[Compared]]()
+"""Where a test's comparisons are kept until it is reported."""
+
+
 @dataclass
 class Checks:
     """The comparison of each test's record."""
@@ -90,13 +111,22 @@ class Checks:
         old = stored.get(test, environment)
         told = Told(item.nodeid, test, environment, _relative(path), self.settings)
         mode = self.settings.baseline
+
+        def note(action: Action | Literal["missing"], *changes: Change) -> None:
+            compared = Compared(action, told.file, test, environment, record, verdict, changes)
+            item.stash.setdefault(COMPARED, []).append(compared)
+
         if mode == "update":
+            note("updated", *(compare(old, entry) if old is not None else ()))
             return Seen("updated", str(path), test, environment, entry)
         if old is None:
             if mode == "check" and in_ci():
+                note("missing")
                 _fail(texts.missing(told.what, sorted(stored.tests.get(test, {})), told.command))
+            note("created")
             return Seen("created", str(path), test, environment, entry)
         found = compare(old, entry)
+        note("checked", *found)
         if any(change.is_regression for change in found):
             _fail(texts.failure(found, verdict, told.what, told.command("update")))
         remarks = tuple(texts.remarks(found, told.test_name, told.command("update")))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tfdevice.config import Settings
-from pytest_tfdevice.gate.checks import Checks, Seen
+from pytest_tfdevice.gate.checks import COMPARED, Checks, Seen
 from pytest_tfdevice.gate.collected import Collected, asks_for_baseline, is_marked
 from pytest_tfdevice.gate.keeper import Keeper
 from pytest_tfdevice.gate.skips import ExpectedSkips
@@ -81,11 +81,11 @@ class Gate:
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         self._collected.add(items)
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        """Another run of the same test begins afresh."""
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Another try of the same test begins afresh."""
         item.stash[_SEEN] = []
-        return (yield)
+        item.stash[COMPARED] = []
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

@@ -7,7 +7,9 @@ from typing import Any, get_args
 
 from hypothesis import strategies as st
 
-from pytest_tfdevice.explain import REASON_CODES
+from pytest_tfdevice.baseline.compare import Change, Kind
+from pytest_tfdevice.classify import Class
+from pytest_tfdevice.explain import REASON_CODES, Reason
 from pytest_tfdevice.memory import GpuMemory
 from pytest_tfdevice.model import (
     ArgSpec,
@@ -21,7 +23,16 @@ from pytest_tfdevice.model import (
     SourceLine,
     TensorInfo,
 )
-from pytest_tfdevice.serial.run_report import Operation, RunReport, TestReport, Transfers
+from pytest_tfdevice.serial.run_report import (
+    BaselineCheck,
+    Check,
+    Judgement,
+    Operation,
+    RunReport,
+    SkippedTest,
+    TestReport,
+    Transfers,
+)
 from pytest_tfdevice.transfers import Cause, Transfer
 
 NUMBERS = st.integers(0, 10**9)
@@ -83,6 +94,8 @@ DEVICE_INFOS = st.builds(
     st.none() | NUMBERS,
     st.none() | st.tuples(st.integers(0, 12), st.integers(0, 9)),
     st.booleans(),
+    st.booleans(),
+    st.none() | st.booleans(),
 )
 ARGUMENT = st.builds(ArgSpec, TEXT, st.none() | DTYPES, st.none() | TEXT, st.booleans())
 ARGUMENTS = st.lists(ARGUMENT, max_size=2).map(tuple)
@@ -154,25 +167,81 @@ def distinct(operations: list[Operation]) -> tuple[Operation, ...]:
 
 
 OPERATION_LISTS = st.lists(OPERATIONS, max_size=6).map(distinct)
-TEST_REPORTS = st.builds(
-    TestReport,
-    nodeid=TEXT,
-    outcome=st.sampled_from(["passed", "failed", "error", "watched"]),
-    summary=TEXT,
-    counting=NUMBERS,
-    on_target=NUMBERS,
-    devices=mapping(NUMBERS),
-    operations=OPERATION_LISTS,
-    placements=st.lists(PLACEMENTS, max_size=2).map(tuple),
-    memory=mapping(NUMBERS),
-    transfers=st.none() | st.builds(Transfers, NUMBERS, st.none() | NUMBERS),
-    problems=TEXTS,
-    notes=TEXTS,
+REASON = st.builds(Reason, st.sampled_from(REASON_CODES), TEXT, TEXT)
+REASONS = REASON | st.builds(Reason, st.just("colocated"), TEXT, TEXT, REASON)
+JUDGEMENTS = st.builds(
+    Judgement,
+    st.sampled_from(get_args(Class)),
+    TEXT,
+    st.booleans(),
+    st.booleans(),
+    TEXT,
+    st.none() | REASONS,
 )
+CHECKS = st.builds(
+    Check,
+    st.sampled_from(["placement", "memory", "transfers"]),
+    TEXT,
+    st.sampled_from(["passed", "failed", "error"]),
+    TEXT,
+)
+CHANGES = st.builds(
+    Change, st.sampled_from(get_args(Kind)), TEXT, TYPES, st.integers(1, 9), TEXT, TEXT, TEXT
+)
+BASELINE_CHECKS = st.builds(
+    BaselineCheck,
+    st.sampled_from(["checked", "created", "updated", "missing"]),
+    TEXT,
+    TEXT,
+    TEXT,
+    st.lists(CHANGES, max_size=2).map(tuple),
+)
+
+
+@st.composite
+def reported_tests(draw: st.DrawFn) -> TestReport:
+    placements = draw(st.lists(PLACEMENTS, max_size=3).map(tuple))
+    judgements = draw(st.lists(JUDGEMENTS, min_size=1, max_size=2).map(tuple))
+    numbers = st.integers(0, len(judgements) - 1)
+    size = len(placements)
+    build = st.builds(
+        TestReport,
+        nodeid=TEXT,
+        outcome=st.sampled_from(["passed", "failed", "error", "expected", "watched"]),
+        pytest_outcome=st.sampled_from(["", "passed", "failed", "skipped"]),
+        summary=TEXT,
+        text=TEXT,
+        source=st.none() | SOURCES,
+        counting=NUMBERS,
+        on_target=NUMBERS,
+        devices=mapping(NUMBERS),
+        operations=OPERATION_LISTS,
+        placements=st.just(placements),
+        judgements=st.just(judgements),
+        judged=st.just(()) | st.lists(numbers, min_size=size, max_size=size).map(tuple),
+        checks=st.lists(CHECKS, max_size=2).map(tuple),
+        baselines=st.lists(BASELINE_CHECKS, max_size=2).map(tuple),
+        memory=mapping(NUMBERS),
+        gpu_memory=st.lists(MEMORY, max_size=2).map(tuple),
+        transfers=st.none() | st.builds(Transfers, NUMBERS, st.none() | NUMBERS),
+        crossings=st.lists(TRANSFERS, max_size=2).map(tuple),
+        problems=TEXTS,
+        notes=TEXTS,
+    )
+    return draw(build)
+
+
+SKIPPED = st.builds(SkippedTest, TEXT, TEXT)
 REPORTS = st.builds(
     RunReport,
     tensorflow=st.sampled_from(["", "2.21.0"]),
     python=TEXT,
+    plugin=TEXT,
     devices=st.lists(DEVICE_INFOS, max_size=2).map(tuple),
-    tests=st.lists(TEST_REPORTS, max_size=3).map(tuple),
+    tests=st.lists(reported_tests(), max_size=3).map(tuple),
+    skipped=st.lists(SKIPPED, max_size=2).map(tuple),
+    ran=st.none() | NUMBERS,
+    stale_allow=TEXTS,
+    ended=TEXT,
+    exit_status=st.none() | st.integers(0, 6),
 )
