@@ -19,6 +19,7 @@ from pytest_tfdevice.fixtures import (
 )
 from pytest_tfdevice.gate.hooks import Gate
 from pytest_tfdevice.marks import marker_lines
+from pytest_tfdevice.outputs.junit import Properties
 from pytest_tfdevice.results import RunReport, TestResult
 from pytest_tfdevice.simulation import Simulation
 from pytest_tfdevice.testwatch import (
@@ -59,6 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Results(watch.results), "tfdevice-results")
     config.stash[GATE] = Gate(config, watch.settings)
     config.pluginmanager.register(config.stash[GATE], "tfdevice-gate")
+    if watch.settings.junit:
+        config.pluginmanager.register(Properties(), "tfdevice-junit")
     if watch.settings.wants_outputs and not config.option.collectonly:
         from pytest_tfdevice.outputs.hooks import Outputs
 
