@@ -17,9 +17,9 @@ from pytest_tfdevice.fixtures import (
     placement_session,
     tf_devices,
 )
+from pytest_tfdevice.gate.checks import COMPARED
 from pytest_tfdevice.gate.hooks import Gate
 from pytest_tfdevice.marks import marker_lines
-from pytest_tfdevice.outputs.junit import Properties
 from pytest_tfdevice.results import RunReport, TestResult
 from pytest_tfdevice.simulation import Simulation
 from pytest_tfdevice.testwatch import (
@@ -60,8 +60,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Results(watch.results), "tfdevice-results")
     config.stash[GATE] = Gate(config, watch.settings)
     config.pluginmanager.register(config.stash[GATE], "tfdevice-gate")
-    if watch.settings.junit:
-        config.pluginmanager.register(Properties(), "tfdevice-junit")
     if watch.settings.wants_outputs and not config.option.collectonly:
         from pytest_tfdevice.outputs.hooks import Outputs
 
@@ -147,6 +145,12 @@ def pytest_runtest_makereport(
             report.sections.append((EXHAUSTED, watched.exhausted))
     if refused is not None:
         report.sections.append((NOT_PLACED, refused.text))
+    if item.config.stash[_WATCH].settings.junit and (
+        item.stash.get(COMPARED, []) or hasattr(report, "tfdevice")
+    ):
+        from pytest_tfdevice.outputs.junit import add_properties
+
+        add_properties(item, report)
     return report
 
 

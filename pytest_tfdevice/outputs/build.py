@@ -118,8 +118,7 @@ def report_of(item: pytest.Item, seen: Seen, pytest_outcome: str) -> RunReport:
 
 def broken(item: pytest.Item, why: str) -> RunReport:
     """A marked test that did not come to be watched."""
-    last = Shortener(item.config.rootpath).text(why).strip().rpartition("\n")[2]
-    summary = f"it could not be watched: {last}"
+    summary = f"it was not watched: {Shortener(item.config.rootpath).text(why)}"
     report = TestReport(item.nodeid, "error", "failed", summary, source=place_of(item))
     return replace(empty(), tests=(report,))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,20 +36,27 @@ class Gathered:
         if skipped:
             self._skipped[report.nodeid] = _reason(report)
 
+    @property
+    def is_empty(self) -> bool:
+        """True where no test was watched or skipped that is marked."""
+        return not (self._parcels or self._skipped)
+
     def stopped(self, session: pytest.Session) -> None:
         """Notes what pytest stopped for by itself (``-x``, ``--maxfail``)."""
         why = session.shouldfail or session.shouldstop
         if why and not self.ended:
             self.ended = why if isinstance(why, str) else "it was stopped"
 
-    def report(self, summed: results.RunReport, exit_status: int) -> RunReport:
+    def report(self, summed: results.RunReport, exit_status: int, root: Path) -> RunReport:
         """The run."""
         from pytest_tfdevice.outputs.build import empty
         from pytest_tfdevice.outputs.parcel import joined, unpack
+        from pytest_tfdevice.outputs.paths import in_repository
         from pytest_tfdevice.serial.run_report import SkippedTest
 
         whole = replace(
             empty(),
+            root=in_repository(root),
             skipped=tuple(SkippedTest(*one) for one in sorted(self._skipped.items())),
             ran=len(self._ran),
             stale_allow=summed.stale_allow,

@@ -6,15 +6,21 @@ the tests' reports, the controller gathers them and writes.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Generator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_tfdevice.gate.collected import is_marked
+from pytest_tfdevice.outputs import github
 from pytest_tfdevice.outputs.files import Written, obstacle, write_all
 from pytest_tfdevice.outputs.gathered import Gathered
 from pytest_tfdevice.testwatch import TestWatch
+
+if TYPE_CHECKING:
+    from pytest_tfdevice.serial.run_report import RunReport
 
 PARCEL = "tfdevice_report"
 SKIPPED = "tfdevice_skipped"
@@ -30,6 +36,8 @@ class Outputs:
         self._is_worker = hasattr(config, "workerinput")
         self._gathered = Gathered()
         self._written: list[Written] = []
+        self._commands: list[str] = []
+        self._remarks: list[str] = []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
@@ -73,23 +81,43 @@ class Outputs:
         """After the others, which may yet fail the run."""
         if self._is_worker:
             return
+        settings = self._watch.settings
+        if self._gathered.is_empty and not settings.report:
+            return
         self._gathered.stopped(session)
-        report = self._gathered.report(self._watch.report(self._config), session.exitstatus)
-        self._written = write_all(self._watch.settings.report, report)
+        report = self._gathered.report(
+            self._watch.report(self._config), session.exitstatus, self._config.rootpath
+        )
+        self._written = write_all(settings.report, report)
+        if settings.wants_github and not self._gathered.is_empty:
+            self._tell_github(report)
         if any(one.error for one in self._written) and session.exitstatus in (0, 5):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
+    @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         from pytest_tfdevice.reports.terminal import write_lines
 
         write_lines(terminalreporter, self._lines(), "reports (tfdevice)")
 
     def pytest_unconfigure(self, config: pytest.Config) -> None:
-        if config.pluginmanager.has_plugin("terminalreporter") or self._is_worker:
+        """When the last line of the terminal has been printed, and where there is no terminal."""
+        if self._is_worker:
             return
-        for one in self._written:
-            if one.error:
-                print(f"tfdevice: {one.line}", file=sys.stderr)
+        if not config.pluginmanager.has_plugin("terminalreporter"):
+            for one in self._written:
+                if one.error:
+                    print(f"tfdevice: {one.line}", file=sys.stderr)
+        if self._commands:
+            github.tell(self._commands)
 
     def _lines(self) -> list[str]:
-        return [one.line for one in self._written]
+        return [*(one.line for one in self._written), *self._remarks]
+
+    def _tell_github(self, report: RunReport) -> None:
+        plugins = self._config.pluginmanager
+        workspace = github.Workspace.of(self._config.rootpath, os.environ)
+        annotated = any(plugins.has_plugin(name) for name in github.ANNOTATING)
+        self._commands = github.commands(report, workspace, with_tests=not annotated)
+        remark = github.summarise(report, os.environ)
+        self._remarks = [remark] if remark else []

@@ -1,59 +1,42 @@
-"""pytest's hook for the properties of tests, which ``--junitxml`` writes and pytest-xdist brings to
-where the session is run.
-
-Registered by ``plugin``; ``tfdevice_junit = false`` leaves it out.
-"""
+"""The properties of a test, which ``--junitxml`` writes and pytest-xdist brings to where the
+session is run; ``tfdevice_junit = false`` leaves them out."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_tfdevice.gate.checks import COMPARED
+from pytest_tfdevice.outputs.paths import Shortener
+from pytest_tfdevice.reports import junit
+from pytest_tfdevice.results import TestResult
 from pytest_tfdevice.testwatch import WATCHED
 
 if TYPE_CHECKING:
     from pytest_tfdevice.gate.checks import Compared
-    from pytest_tfdevice.reports.junit import Property
 
-_ADDED = pytest.StashKey[list["Property"]]()
-
-
-class Properties:
-    """Adds to ``user_properties``."""
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Outside the other wrappers, which have added what they know."""
-        report = yield
-        if call.when != "call":
-            return report
-        found = _properties(item, report)
-        # A JUnit file has those of the teardown's report, which takes them from the item.  What an
-        # earlier try of the same test left there goes.
-        earlier = item.stash.get(_ADDED, [])
-        for properties in (item.user_properties, report.user_properties):
-            properties[:] = [*(one for one in properties if one not in earlier), *found]
-        item.stash[_ADDED] = found
-        return report
+_ADDED = pytest.StashKey[list[junit.Property]]()
 
 
-def _properties(item: pytest.Item, report: pytest.TestReport) -> list[Property]:
+def add_properties(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Adds them to the report of a test's body, once all else is known of it."""
+    found = _properties(item, report)
+    # A JUnit file has those of the teardown's report, which takes them from the item.  What an
+    # earlier try of the same test left there goes.
+    earlier = item.stash.get(_ADDED, [])
+    for properties in (item.user_properties, report.user_properties):
+        properties[:] = [*(one for one in properties if one not in earlier), *found]
+    item.stash[_ADDED] = found
+
+
+def _properties(item: pytest.Item, report: pytest.TestReport) -> list[junit.Property]:
     result = getattr(report, "tfdevice", None)
     compared = item.stash.get(COMPARED, [])
-    if result is None and not compared:
-        return []
-    from pytest_tfdevice.outputs.paths import Shortener
-    from pytest_tfdevice.reports import junit
-    from pytest_tfdevice.results import TestResult
-
     short = Shortener(item.config.rootpath)
-    found: list[Property] = []
+    found: list[junit.Property] = []
     if result is not None:
         offenders = (
             replace(offender, placement=short.placement(offender.placement))

@@ -59,7 +59,14 @@ def _broken(item: pytest.Item, report: pytest.TestReport, watch: TestWatch) -> R
         return None
     from pytest_tfdevice.outputs import build
 
-    return build.broken(item, report.longreprtext)
+    return build.broken(item, f"its setup failed: {_cause(report.longreprtext)}")
+
+
+def _cause(text: str) -> str:
+    """The line of a traceback that says what was wrong."""
+    lines = text.strip().splitlines()
+    marked = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
+    return next(iter([*marked, *lines]), "")
 
 
 def _texts(

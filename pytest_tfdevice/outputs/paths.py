@@ -11,6 +11,15 @@ from pytest_tfdevice.model import DeviceScope, Placement, SourceLine
 from pytest_tfdevice.transfers import Transfer
 
 
+def in_repository(root: Path) -> str:
+    """Where a folder is in its Git repository; empty where it is its root, or there is none."""
+    for folder in (root, *root.parents):
+        if (folder / ".git").exists():
+            found = root.relative_to(folder).as_posix()
+            return "" if found == "." else found
+    return ""
+
+
 @dataclass(frozen=True)
 class Shortener:
     """Names files from ``root``; what is shared by many placements is made once."""

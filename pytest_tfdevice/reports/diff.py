@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from pytest_tfdevice.baseline.amounts import Amount
 from pytest_tfdevice.baseline.compare import Change
 from pytest_tfdevice.baseline.diff import Diff, TestDiff
 from pytest_tfdevice.reports.changes import line
+from pytest_tfdevice.reports.markdown_text import code, plain
 from pytest_tfdevice.reports.words import count, escape, percent
 from pytest_tfdevice.units import format_size
 
@@ -56,16 +56,16 @@ def text(found: Diff) -> str:
 def markdown(found: Diff) -> str:
     """For a comment on a pull request."""
     mark = "❌" if found.is_regression else "✅"
-    lines = [f"### {mark} Placement: {_plain(conclusion(found))}", ""]
+    lines = [f"### {mark} Placement: {plain(conclusion(found))}", ""]
     rows = MAX_ROWS
     for test in found.tests:
-        lines += [f"**{_plain(_head(test))}**", "", *_table(test.changes, rows)]
+        lines += [f"**{plain(_head(test))}**", "", *_table(test.changes, rows)]
         rows = max(rows - len(test.changes), 0)
         for amount in test.amounts:
             bad = "❌ " if amount.is_regression else ""
-            lines.append(f"- {bad}{_plain(_amount(amount, found))}")
+            lines.append(f"- {bad}{plain(_amount(amount, found))}")
         lines += [""] if test.amounts else []
-    lines += [f"- {_plain(rest)}" for rest in _rest(found)]
+    lines += [f"- {plain(rest)}" for rest in _rest(found)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -93,12 +93,12 @@ def _row(change: Change) -> str:
     mark = {"lost": "❌", "new-off": "❌", "gained": "✅"}.get(change.kind, "")
     cells: Sequence[str] = (
         mark,
-        _code(change.scope),
-        _code(change.type),
+        code(change.scope),
+        code(change.type),
         str(change.count),
-        _plain(change.before or "—"),
-        _plain(change.after or "gone"),
-        _plain(change.reason),
+        plain(change.before or "—"),
+        plain(change.after or "gone"),
+        plain(change.reason),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -121,14 +121,3 @@ def _rest(found: Diff) -> list[str]:
         *(f"only in the new file: {test}" for test in found.only_new),
         *found.notes,
     ]
-
-
-def _plain(words: str) -> str:
-    """Words in which Markdown and HTML find nothing to do."""
-    safe = escape(words).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_{}\[\]|#~@!$])", r"\\\1", safe)
-
-
-def _code(words: str) -> str:
-    """The same, in a monospaced font."""
-    return f"<code>{_plain(words)}</code>" if words else ""

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
+_COMMAND = re.compile(
+    r"::(?=(?:add-mask|add-matcher|remove-matcher|debug|echo|end-?group|error|group|notice|warning"
+    r"|save-state|set-env|set-output|add-path|stop-commands|internal-[\w-]+)(?:\s|::|$))"
+    r"|##(?=\[)",
+    re.IGNORECASE,
+)
+"""What GitHub Actions takes for a command: the first at the beginning of a line, and a line that is
+wrapped may begin anywhere; the second wherever it stands (``ActionCommand.cs`` of the runner)."""
+
 
 def count(number: int, noun: str) -> str:
     """``"1 operation"``, ``"1,204 operations"``."""
@@ -17,8 +28,16 @@ def cut(text: str, width: int, *, keep_end: bool = False) -> str:
 
 
 def escape(text: str) -> str:
-    """Control characters as ``\\x1b``: an op's name is anybody's text."""
-    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+    """Control characters as ``\\x1b``: an op's name is anybody's text.
+
+    A command to GitHub Actions becomes none.
+    """
+    shown = "".join(c if c.isprintable() else _escaped(c) for c in text)
+    return _COMMAND.sub(lambda found: _hex(found[0][0]) + found[0][1:], shown)
+
+
+def _hex(character: str) -> str:
+    return f"\\x{ord(character):02x}"
 
 
 def _escaped(character: str) -> str:

@@ -204,6 +204,8 @@ class RunReport:
 
     Attributes:
         tensorflow, python, plugin: versions; of TensorFlow empty where no test needed it.
+        root: where the root of the run is in the repository: ``"services/model"``; empty where it
+            is its root, or there is none.
         devices: what TensorFlow had.
         tests: the watched ones.
         skipped: marked tests that were skipped.
@@ -216,6 +218,7 @@ class RunReport:
     tensorflow: str = ""
     python: str = ""
     plugin: str = ""
+    root: str = ""
     devices: tuple[DeviceInfo, ...] = ()
     tests: tuple[TestReport, ...] = ()
     skipped: tuple[SkippedTest, ...] = ()

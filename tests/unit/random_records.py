@@ -237,6 +237,7 @@ REPORTS = st.builds(
     tensorflow=st.sampled_from(["", "2.21.0"]),
     python=TEXT,
     plugin=TEXT,
+    root=TEXT,
     devices=st.lists(DEVICE_INFOS, max_size=2).map(tuple),
     tests=st.lists(reported_tests(), max_size=3).map(tuple),
     skipped=st.lists(SKIPPED, max_size=2).map(tuple),

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_records import REPORTS
 from tensorflow_facts import GPU
+from test_serial import validate
 
 from pytest_tfdevice.baseline import diff, files
 from pytest_tfdevice.baseline.compare import Change, compare
@@ -97,8 +98,6 @@ def reports(*tests: TestReport) -> diff.Sides:
 def test_a_difference_keeps_its_schema(
     old: RunReport, new: RunReport, max_growth: float | None
 ) -> None:
-    from test_serial import validate
-
     found = diff.diff(reports(*old.tests), reports(*new.tests), max_growth)
     data = json.loads(json.dumps(diff.to_json(found)))
     validate(data, "diff")
