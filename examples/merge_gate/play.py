@@ -19,13 +19,14 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 BASELINE = "tests/__placements__/test_ranker.json"
 
-GATE = "pytest --junitxml=results.xml"
+GATE = "pytest --junitxml=results.xml --tfdevice-report=placements.md"
 RECORDED = (
     f'git show "$BASE:{BASELINE}" > before.json',
     f"pytest-tfdevice diff before.json {BASELINE} --format markdown > recorded.md || [ $? -eq 1 ]",
-    '{ echo "## Baselines"; cat recorded.md; } >> "$GITHUB_STEP_SUMMARY"',
+    r'{ printf "\n## Baselines\n\n"; cat recorded.md; } >> "$GITHUB_STEP_SUMMARY"',
 )
 """The commands of the workflow files."""
+NOT_INHERITED = ("CI", "GITHUB_", "GITLAB_", "GIT_", "PYTEST_")
 CREATE = "pytest --quiet --tfdevice-baseline create"
 UPDATE = "pytest --quiet --tfdevice-baseline update"
 
@@ -45,10 +46,10 @@ class PullRequest:
     command: str = ""
     base: str = "main"
     says: tuple[str, ...] = ()
-    summary: tuple[str, ...] = ("no operation moved",)
+    summary: tuple[str, ...] = ()
 
 
-MAIN = PullRequest("main", "main", green=True, says=("2 passed",))
+MAIN = PullRequest("main", "main", green=True, says=("2 passed",), summary=("no operation moved",))
 PULL_REQUESTS = (
     PullRequest(
         "whole-number-masks",
@@ -60,6 +61,13 @@ PULL_REQUESTS = (
             "mask: BatchMatMulV2  GPU:0 → CPU:0: dtype",
             "no GPU kernel for T=int32",
             "1 failed, 1 passed",
+            "::error file=ranker.py,line=43,",
+        ),
+        summary=(
+            "1 of 2 judged tests failed against the baseline",
+            "<code>mask: BatchMatMulV2",
+            "no GPU kernel for T=int32",
+            "cast int32 to float32",
         ),
     ),
     PullRequest(
@@ -69,7 +77,7 @@ PULL_REQUESTS = (
         command=UPDATE,
         base="whole-number-masks",
         says=("2 passed",),
-        summary=("1 left the device", "BatchMatMulV2"),
+        summary=("1 judged test kept to the device", "❌ Placement: operations in 2 tests: 1 left"),
     ),
     PullRequest(
         "mask-of-its-own",
@@ -77,6 +85,7 @@ PULL_REQUESTS = (
         green=True,
         patch="mask-of-its-own.patch",
         says=("2 passed",),
+        summary=("1 judged test kept to the device", "no operation moved in 2 tests"),
     ),
     PullRequest(
         "table-on-the-gpu",
@@ -88,6 +97,7 @@ PULL_REQUESTS = (
             "record the improvement: pytest tests/test_ranker.py::test_scores",
             "2 passed",
         ),
+        summary=("embedding: ResourceGather CPU:0 → GPU:0",),
     ),
 )
 
@@ -106,7 +116,7 @@ class Repository:
 
     def record(self) -> None:
         """Has main record its baseline for this TensorFlow, where it has none."""
-        self._run(CREATE, self.upstream)
+        self._run(CREATE, self.upstream, self._desk())
         if self._git("status --porcelain", self.upstream):
             self._commit("The baseline for another TensorFlow", self.upstream)
 
@@ -122,14 +132,15 @@ class Repository:
         if pull_request.patch:
             self._git(f"apply '{HERE / 'pull_requests' / pull_request.patch}'")
         if pull_request.command:
-            self.shell(pull_request.command)
+            self.shell(pull_request.command, self._desk())
         self._commit(pull_request.title)
         print(self._git("show --format= --unified=1"), flush=True)
 
-    def shell(self, command: str) -> tuple[int, str]:
-        """Exit code and output of a command, which is shown with its output."""
+    def shell(self, command: str, environment: dict[str, str] | None = None) -> tuple[int, str]:
+        """Exit code and output of a command, which is shown with its output: one of the gate, where
+        no environment is given."""
         print(f"$ {command}", flush=True)
-        done = self._run(command, self.work)
+        done = self._run(command, self.work, environment or self._job())
         print(done.stdout, flush=True)
         return done.returncode, done.stdout
 
@@ -143,16 +154,18 @@ class Repository:
         self._git(f"commit --quiet --all --message '{title}'", cwd)
 
     def _git(self, arguments: str, cwd: Path | None = None) -> str:
-        done = self._run(f"git {arguments}", cwd or self.work)
+        done = self._run(f"git {arguments}", cwd or self.work, self._desk())
         if done.returncode:
             raise RuntimeError(f"git {arguments}\n{done.stdout}")
         return done.stdout
 
-    def _run(self, command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    def _run(
+        self, command: str, cwd: Path, environment: dict[str, str]
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["sh", "-c", command],
             cwd=cwd,
-            env=self._environment(),
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -160,16 +173,24 @@ class Repository:
             check=False,
         )
 
-    def _environment(self) -> dict[str, str]:
-        """As a job of GitHub Actions has it, with this Python's commands and no git settings."""
+    def _job(self) -> dict[str, str]:
+        """The environment of a job of GitHub Actions."""
         return {
-            "TF_CPP_MIN_LOG_LEVEL": "2",
-            **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+            **self._desk(),
             "CI": "true",
             "GITHUB_ACTIONS": "true",
             "GITHUB_STEP_SUMMARY": str(self._summary),
             "GITHUB_WORKSPACE": str(self.work),
             "BASE": "origin/main",
+        }
+
+    def _desk(self) -> dict[str, str]:
+        """That of somebody who works on the repository: with the commands of this Python, and
+        without the settings of git and pytest that are in force here."""
+        inherited = {n: v for n, v in os.environ.items() if not n.startswith(NOT_INHERITED)}
+        return {
+            "TF_CPP_MIN_LOG_LEVEL": "2",
+            **inherited,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "CUDA_VISIBLE_DEVICES": "-1",  # the simulated GPU doesn't take a real one's place
             "GIT_CONFIG_GLOBAL": os.devnull,

@@ -98,6 +98,17 @@ def test_the_red_gate_names_op_reason_line_and_cure(acts: dict[str, str]) -> Non
     assert "FAILED tests/test_ranker.py::test_scores" in act
 
 
+def test_the_job_summary_says_it_too_and_the_line_is_annotated(acts: dict[str, str]) -> None:
+    act = acts["Masks are whole numbers"]
+    said = summary(act)
+    assert said.startswith("### ❌ Where TensorFlow ran: 1 of 2 judged tests failed against the")
+    assert "#### ❌ <code>tests/test\\_ranker.py::test\\_scores</code>" in said
+    assert "- ❌ <code>mask: BatchMatMulV2  GPU:0 → CPU:" in said.replace("\n  -", "\n-")
+    assert "why: BatchMatMulV2 has no GPU kernel for T=int32" in said
+    assert re.search(r"^::error file=ranker\.py,line=\d+,", act, re.MULTILINE)
+    assert [title for title, act in acts.items() if "::error" in act] == ["Masks are whole numbers"]
+
+
 def test_the_mending_commit_is_a_readable_diff_of_the_baseline(acts: dict[str, str]) -> None:
     act = acts["Record where the mask is multiplied now"]
     removed = re.findall(r'^-.*"type": "BatchMatMulV2", "device": "(\S+)"', act, re.MULTILINE)
@@ -116,6 +127,7 @@ def test_an_improvement_is_to_be_recorded(acts: dict[str, str]) -> None:
     act = acts["The table goes to the GPU"]
     assert "came to the device: embedding: ResourceGather  CPU:0 → GPU:0" in act
     assert "record the improvement: pytest tests/test_ranker.py::test_scores" in act
+    assert "embedding: ResourceGather  CPU:0 → GPU:0" in summary(act)
 
 
 def test_the_example_is_left_as_it_was(played: subprocess.CompletedProcess[str]) -> None:
@@ -137,15 +149,18 @@ class Pretended:
         return next(found, (0, ""))
 
     def take_summary(self) -> str:
-        return "### Placement: no operation moved in 2 tests\n"
+        return ""
+
+
+SILENT = "the job summary doesn't say '1 of 2 judged tests failed against the baseline'"
 
 
 @pytest.mark.parametrize(
     ("repository", "complaints"),
     [
-        (Pretended(0, "2 passed"), ["should be red; pytest ended with 0", "no GPU kernel"]),
-        (Pretended(1, "collection error"), ["the output doesn't say"]),
-        (Pretended(1, "", diff=2), ["ended with 2", "the output doesn't say"]),
+        (Pretended(0, "2 passed"), ["should be red; pytest ended with 0", "no GPU kernel", SILENT]),
+        (Pretended(1, "collection error"), ["the output doesn't say", SILENT]),
+        (Pretended(1, "", diff=2), ["ended with 2", "the output doesn't say", SILENT]),
     ],
 )
 def test_a_gate_that_does_not_hold_is_noticed(

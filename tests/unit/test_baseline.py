@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,12 +13,12 @@ from random_records import OPERATION_LISTS, RECORDS
 from tensorflow_facts import CPU, GPU, GPU1, place, record
 
 from pytest_tfdevice.baseline import files, names
-from pytest_tfdevice.baseline.compare import compare
+from pytest_tfdevice.baseline.compare import Change, compare
 from pytest_tfdevice.baseline.entries import Entry, Environment, by_hand, keep_reasons, observe
 from pytest_tfdevice.model import Device, DeviceInfo, DeviceSpec, Placement, Record
 from pytest_tfdevice.patterns import Rule
 from pytest_tfdevice.rules import judge
-from pytest_tfdevice.serial.run_report import Operation
+from pytest_tfdevice.serial.run_report import BaselineCheck, Operation
 
 RULE = Rule(DeviceSpec(type="GPU"))
 
@@ -209,6 +210,15 @@ def test_what_changed(
     old: list[tuple[str, int]], new: list[tuple[str, int]], expected: list[str]
 ) -> None:
     assert changes(entry(*(op(*o) for o in old)), entry(*(op(*o) for o in new))) == expected
+
+
+@pytest.mark.parametrize(
+    ("action", "passed"),
+    [("checked", False), ("updated", True), ("created", True), ("missing", False)],
+)
+def test_a_regression_that_was_recorded_is_none(action: Any, passed: bool) -> None:
+    lost = Change("lost", "a", "X", 1, "GPU:0", "CPU:0")
+    assert BaselineCheck(action, "f", "t", "e", (lost,)).passed is passed
 
 
 def test_a_test_meant_for_the_cpu_loses_what_leaves_it() -> None:
