@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,22 +16,30 @@ from typing import Any
 import pytest
 from pytest_process import needs_simulator
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "merge_gate"
+from pytest_tfdevice.baseline.entries import minor
+from pytest_tfdevice.versions import installed_tensorflow
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "merge_gate"
 REPOSITORY = EXAMPLE / "repository"
 GITHUB = REPOSITORY / ".github" / "workflows" / "gate.yml"
 GITLAB = REPOSITORY / ".gitlab-ci.yml"
 
 
-@pytest.fixture(scope="module")
-def play() -> ModuleType:
-    """The script, as a module."""
-    spec = importlib.util.spec_from_file_location("play", EXAMPLE / "play.py")
+def loaded_from(folder: Path) -> ModuleType:
+    """The script in a folder, as a module."""
+    spec = importlib.util.spec_from_file_location("play", folder / "play.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["play"] = module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def play() -> ModuleType:
+    return loaded_from(EXAMPLE)
 
 
 # ---------------------------------------------------------------------------- the whole play
@@ -220,6 +229,15 @@ def test_the_pipeline_of_gitlab(play: ModuleType) -> None:
     assert job["variables"]["BASE"] == "origin/$CI_MERGE_REQUEST_TARGET_BRANCH_NAME"
 
 
+def test_what_the_docs_show_is_taken_from_there() -> None:
+    docs = (ROOT / "docs/ci.md").read_text() + (ROOT / "README.md").read_text()
+    shown = re.findall(r"^```yaml\n(.*?)^```$", docs, re.MULTILINE | re.DOTALL)
+    assert len(shown) == 5
+    workflows = GITHUB.read_text() + GITLAB.read_text()
+    for block in shown:
+        assert block in workflows
+
+
 # ---------------------------------------------------------------------------- the baseline
 
 
@@ -230,3 +248,25 @@ def test_the_committed_baseline_is_for_tests_that_are_there() -> None:
     environments = {frozenset(found) for found in data["tests"].values()}
     assert len(environments) == 1
     assert all(re.fullmatch(r"simulated GPU, TensorFlow 2\.\d+", e) for e in environments.pop())
+
+
+def test_on_a_tensorflow_that_the_baseline_does_not_know_main_records_its_own(
+    tmp_path: Path,
+) -> None:
+    needs_simulator()
+    example = tmp_path / "merge_gate"
+    shutil.copytree(EXAMPLE, example, ignore=shutil.ignore_patterns("__pycache__"))
+    file = example / "repository/tests/__placements__/test_ranker.json"
+    known = json.loads(file.read_text())["tests"]
+    key = f"simulated GPU, TensorFlow {minor(str(installed_tensorflow()))}"
+    file.write_text(file.read_text().replace(f'"{key}"', '"simulated GPU, TensorFlow 2.99"'))
+    (tmp_path / "there").mkdir()
+    repository = loaded_from(example).Repository(tmp_path / "there")
+    repository.record()
+    repository.clone()
+    recorded = json.loads((repository.work / "tests/__placements__/test_ranker.json").read_text())
+    for test, entries in known.items():
+        found = recorded["tests"][test][key]["operations"]
+        assert [op["type"] for op in found if op["device"] == "GPU:0"]
+        # The words that somebody wrote come along from another entry.
+        assert found == entries.get(key, {"operations": found})["operations"]
