@@ -109,6 +109,8 @@ class Settings:
         report: the files that the run's report is written to, each by its ending.
         github: whether GitHub Actions, where it runs the tests, gets annotations and a job summary;
             one of ``GITHUB_MODES``.
+        junit: whether the properties of watched tests, which ``--junitxml`` writes, tell where they
+            ran.
     """
 
     simulate: Simulate | None = None
@@ -124,6 +126,7 @@ class Settings:
     top: int = DEFAULT_TOP
     report: tuple[Path, ...] = ()
     github: str = "auto"
+    junit: bool = True
 
     @classmethod
     def of(cls, config: pytest.Config) -> Settings:
@@ -149,6 +152,7 @@ class Settings:
             top=_optional("top", texts["top"], _number, DEFAULT_TOP),
             report=_reports(config, texts["report"] or ()),
             github=_read("github", texts["github"] or "auto", _github_mode),
+            junit=texts["junit"] is None or bool(texts["junit"]),
         )
 
     @property
@@ -170,6 +174,8 @@ class Settings:
                 continue
             if isinstance(value, tuple):
                 value = ",".join(map(str, value))
+            if value is False:
+                value = "off"
             shown.append(field.name if value is True else f"{field.name}={value}")
         return shown
 
@@ -285,6 +291,13 @@ def add_options(parser: pytest.Parser) -> None:
         "github",
         "auto: annotations and a job summary where GitHub Actions runs the tests; off.",
         metavar="|".join(GITHUB_MODES),
+    )
+    _switch(
+        parser,
+        group,
+        "junit",
+        "Add tfdevice_... properties of watched tests to the file of --junitxml (default); off for "
+        "those who hold it to a schema that has no properties.",
     )
 
 

@@ -18,6 +18,7 @@ from pytest_tfdevice.fixtures import (
     placement_session,
     tf_devices,
 )
+from pytest_tfdevice.gate.checks import COMPARED
 from pytest_tfdevice.gate.hooks import Gate
 from pytest_tfdevice.marks import marker_lines
 from pytest_tfdevice.simulation import Simulation
@@ -168,6 +169,12 @@ def pytest_runtest_makereport(
             report.sections.append((EXHAUSTED, watched.exhausted))
     if refused is not None:
         report.sections.append((NOT_PLACED, refused.text))
+    if item.config.stash[_WATCH].settings.junit and (
+        item.stash.get(COMPARED, []) or hasattr(report, "tfdevice")
+    ):
+        from pytest_tfdevice.outputs.junit import add_properties
+
+        add_properties(item, report)
     return report
 
 

@@ -5,6 +5,7 @@ Registered by ``plugin`` in every run, so that what does the work is imported wh
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -117,14 +118,15 @@ class Gate:
             report.tfdevice_marked = True  # type: ignore[attr-defined]
         if call.when == "call" and report.passed and asks_for_baseline(item):
             seen = [one.to_json() for one in item.stash.get(_SEEN, [])]
-            file = str(self._checks.file_of(item))
-            report.tfdevice_baseline = [file, seen]  # type: ignore[attr-defined]
+            told = [str(self._checks.file_of(item)), seen]
+            # As ASCII: pytest-xdist dies of a name that is no Unicode (a lone surrogate).
+            report.tfdevice_baseline = json.dumps(told)  # type: ignore[attr-defined]
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        file, seen = getattr(report, "tfdevice_baseline", (None, ()))
-        if file is not None:
-            self._keeper().add(report.nodeid, file, seen)
+        told = getattr(report, "tfdevice_baseline", None)
+        if told is not None:
+            self._keeper().add(report.nodeid, *json.loads(told))
         if self._skips is not None and hasattr(report, "tfdevice_marked"):
             self._skips.add(report)
 
