@@ -100,6 +100,7 @@ class Settings:
         gpu_memory_fraction: limit on the peak of every marked test, as a share of the GPU's memory;
             None for none.
         top: how many tests the table of memory and transfers shows; 0 for no table.
+        logdir: where graphs are written for TensorBoard, None for nowhere.
     """
 
     simulate: Simulate | None = None
@@ -113,6 +114,7 @@ class Settings:
     expected_skips: Path | None = None
     gpu_memory_fraction: float | None = None
     top: int = DEFAULT_TOP
+    logdir: Path | None = None
 
     @classmethod
     def of(cls, config: pytest.Config) -> Settings:
@@ -136,6 +138,7 @@ class Settings:
                 "gpu_memory_fraction", texts["gpu_memory_fraction"], _fraction
             ),
             top=_optional("top", texts["top"], _number, DEFAULT_TOP),
+            logdir=_path(config, "logdir", texts["logdir"]),
         )
 
     def effective(self) -> list[str]:
@@ -235,6 +238,14 @@ def add_options(parser: pytest.Parser) -> None:
         "How many tests the table of GPU memory and transfers shows, those that take most first "
         f"(default {DEFAULT_TOP}); 0 for no table.",
         metavar="N",
+    )
+    _option(
+        parser,
+        group,
+        "logdir",
+        "Write the graphs that watched tests ran, with the device of each node, to a folder that "
+        "TensorBoard reads: tensorboard --logdir DIR.",
+        metavar="DIR",
     )
 
 
