@@ -1,4 +1,4 @@
-"""Where the event files of ``--tfdevice-logdir`` go: one folder, TensorBoard's *run*, for each graph.
+"""Where the event files of ``--tfdevice-logdir`` go: a folder, TensorBoard's *run*, for each graph.
 
 ``DIR/tests/test_m.py/TestX/test_y[1]/train_step/events.out.tfevents.…tfdevice``.  What an earlier
 run of pytest wrote for a test is replaced; a test that is run again in the same one, as

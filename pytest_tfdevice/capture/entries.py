@@ -42,9 +42,10 @@ class FunctionGraph:
     """The graph of a function, as it was written and as it ran.
 
     ``library`` are the functions that the graph as written calls, ``ran_library`` those of the one
-    that ran, to which optimisers may have given other names.  ``written`` has more than one part where another function's graph is in the same entry; what
-    ran is told apart by the names then.  ``partitions``: what ran on each device, with the
-    sends and receives between them.  ``claimed``: the parts whose call a window saw.
+    that ran, to which optimisers may have given other names.  ``written`` has more than one part
+    where another function's graph is in the same entry; what ran is told apart by the names then.
+    ``partitions``: what ran on each device, with the sends and receives between them.  ``claimed``:
+    the parts whose call a window saw.
     """
 
     written: list[Sequence[Any]]
