@@ -87,18 +87,25 @@ class GraphLog(NoGraphs):
         self._keep(expansion.readable(name), nodes, lookup)
 
     def unit(self, function: str, device: str, lookup: Lookup) -> None:
-        """A graph of one call, on the device of the unit, and the function's body.
-
-        No graph of a compiled function is ever collected; what is in it is where it was called.
+        """The body of a compiled function, as it was written: no graph of what ran is ever
+        collected.  What is in it is where it was called.
         """
-        if function in self._units:
+        definition = lookup(function)
+        if function in self._units or definition is None:
             return
         self._units.add(function)
-        name = expansion.readable(function)
-        call = _new_graph().node.add(name=name, op="StatefulPartitionedCall", device=device)
-        call.attr["f"].func.name = function
-        call.attr["_XlaMustCompile"].b = True
-        self._keep(name, [call], lookup)
+        unit = _new_graph()
+        for argument in definition.signature.input_arg:
+            unit.node.add(name=argument.name, op="_Arg").attr["T"].type = argument.type
+        for node in definition.node_def:
+            unit.node.add().CopyFrom(node)
+        for result, tensor in definition.ret.items():
+            unit.node.add(name=f"{result}_retval", op="_Retval", input=[tensor])
+        for node in unit.node:
+            node.device = device
+            if list(expansion.called_functions(node)):
+                node.attr["_XlaMustCompile"].b = True
+        self._keep(expansion.readable(function), unit.node, lookup)
 
     def session(self, run: sessions.SessionRun) -> None:
         key = (id(run.session), run.key)
