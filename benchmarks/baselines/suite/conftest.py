@@ -25,9 +25,9 @@ MODELS: dict[str, int] = {
 """Pixels of an image's side: the least that the model takes, or 32."""
 
 TRAINED = ("VGG16", "ResNet50", "Xception", "MobileNetV2", "MobileNetV3Small", "EfficientNetV2B0")
-"""Those whose step of training is watched too.  Three take long to trace (NASNetMobile, DenseNet121,
-InceptionV3); ConvNeXt has grouped convolutions, for which TensorFlow has no gradient on a CPU, and
-so none on a simulated GPU."""
+"""Those whose step of training is watched too.  Three more take long to trace (NASNetMobile,
+DenseNet121, InceptionV3); ConvNeXt has grouped convolutions, for which TensorFlow has no gradient
+on a CPU, and so none on a simulated GPU."""
 
 Step = Callable[[], Any]
 
