@@ -105,6 +105,7 @@ def test_again():
     assert len(TRIES) == 2
 """
 NOT_AGAIN = SUITE.partition("TRIES = []")[0]
+HAS_XDIST = importlib.util.find_spec("xdist") is not None
 HAS_RERUNS = importlib.util.find_spec("pytest_rerunfailures") is not None
 
 
@@ -251,17 +252,19 @@ def test_the_summary_says_what_was_written(run: Run, found: dict[str, Any], fold
     assert run.header.endswith(f"logdir={folder / 'tb'}")
 
 
+@pytest.mark.skipif(not HAS_XDIST, reason="needs pytest-xdist")
 def test_a_second_run_replaces_what_it_runs(run: Run, found: dict[str, Any], folder: Path) -> None:
     del run, found  # have been
     before = {path for path in (folder / "tb").rglob("*") if path.is_file()}
     done = run_simulated(
-        folder, SUITE if HAS_RERUNS else NOT_AGAIN, "-n2", "-k", "several or raises or eager",
-        ini="tfdevice_logdir = tb",
+        folder, SUITE if HAS_RERUNS else NOT_AGAIN, "-n2", "--tfdevice-watch",
+        "-k", "several or raises or eager or unmarked", ini="tfdevice_logdir = tb",
     )  # fmt: skip
-    assert "3 graphs of 2 tests written" in done.summary
+    assert "4 graphs of 3 tests written" in done.summary
     after = {path for path in (folder / "tb").rglob("*") if path.is_file()}
     redone = ("test_several", "test_raises")
-    assert {path.parent for path in after} == {path.parent for path in before}
+    unmarked = folder / "tb" / "test_it.py" / "test_unmarked" / "step"
+    assert {path.parent for path in after} == {path.parent for path in before} | {unmarked}
     assert {p for p in before & after if p.parts[-3] in redone} == set()
     assert {p for p in before if p.parts[-3] not in redone} <= after
 

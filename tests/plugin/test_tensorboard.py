@@ -22,6 +22,15 @@ from pytest_process import needs_simulator, run_simulated
 needs_simulator()
 if importlib.util.find_spec("tensorboard") is None:
     pytest.skip("needs tensorboard", allow_module_level=True)
+STARTS = subprocess.run(
+    [sys.executable, "-m", "tensorboard.main", "--version"],
+    capture_output=True,
+    text=True,
+    timeout=120,
+    check=False,
+)
+if STARTS.returncode:  # those before 2.20 need a setuptools that has pkg_resources
+    pytest.skip(f"TensorBoard: {STARTS.stderr.splitlines()[-1]}", allow_module_level=True)
 
 SUITE = """
 import numpy as np, pytest, tensorflow as tf
