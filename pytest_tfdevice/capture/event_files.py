@@ -70,4 +70,6 @@ def describe(graph: WatchedGraph, test: str, tensorflow: str) -> str:
             f"{graph.values_left_out:,} attributes that TensorBoard would not show are left out, "
             f"{format_size(graph.bytes_left_out)}; their nodes have `{LEFT_OUT}`"
         )
+    if graph.traced > len(graph.runs):
+        lines.append(f"of {graph.traced:,} traced runs, {len(graph.runs)} are kept")
     return "\n\n".join(lines)

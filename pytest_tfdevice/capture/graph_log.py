@@ -19,6 +19,8 @@ MAX_ATTRIBUTE = 1024
 MAX_GRAPHS = 100
 MAX_BYTES = 64 * 2**20
 """Of one test's graphs together, values that were left out not counted."""
+MAX_RUNS = 10
+"""Traced runs of one graph that are kept, the first ones."""
 
 LEFT_OUT = "_left_out"
 """The attribute that says which others of its node were left out, and how large they were."""
@@ -36,6 +38,7 @@ class WatchedGraph:
         graph: a ``GraphDef``, serialised.
         devices: how many of its nodes are on each device, by full name; empty for nodes without.
         runs: ``RunMetadata`` of runs that were traced, serialised.
+        traced: how many were traced in all.
         values_left_out: how many attributes were too large, and ``bytes_left_out`` their bytes.
     """
 
@@ -45,6 +48,7 @@ class WatchedGraph:
     values_left_out: int
     bytes_left_out: int
     runs: list[bytes] = field(default_factory=list)
+    traced: int = 0
 
 
 class GraphTaker(Protocol):
@@ -116,9 +120,14 @@ class GraphLog(NoGraphs):
             if graph is not None:
                 self._sessions[key] = graph
         if run.metadata is not None and key in self._sessions:
-            traced = _traced(run.metadata)
-            if traced and self._fits(len(traced)):
-                self._sessions[key].runs.append(traced)
+            self._trace(self._sessions[key], _traced(run.metadata))
+
+    def _trace(self, graph: WatchedGraph, metadata: bytes) -> None:
+        if not metadata:
+            return
+        graph.traced += 1
+        if len(graph.runs) < MAX_RUNS and self._fits(len(metadata)):
+            graph.runs.append(metadata)
 
     def _keep(self, name: str, nodes: Iterable[Any], lookup: Lookup) -> WatchedGraph | None:
         trimmer = _Trimmer()

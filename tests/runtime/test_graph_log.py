@@ -11,6 +11,7 @@ SCRIPT = """
 import dataclasses
 import numpy as np
 import tensorflow as tf
+from pytest_tfdevice.capture.event_files import describe
 from pytest_tfdevice.capture.graph_log import GraphLog
 from pytest_tfdevice.capture.window import Window
 
@@ -96,6 +97,25 @@ def body():
             session.run(bad, {a: 1.0})
         except tf.errors.InvalidArgumentError:
             facts["raised"] = True
+
+# --- traced runs
+log = GraphLog()
+window = Window(graphs=log)
+window.open()
+with tf.Graph().as_default(), v1.Session() as session:
+    a = v1.placeholder(tf.float32, [])
+    out = tf.math.cosh(a, name="out")
+    for step in range(15):
+        options = v1.RunOptions(trace_level=v1.RunOptions.FULL_TRACE) if step else None
+        session.run(out, {a: 1.0}, options=options, run_metadata=v1.RunMetadata())
+window.close()
+(graph,) = log.graphs
+runs = [v1.RunMetadata.FromString(data) for data in graph.runs]
+facts["traced"] = [graph.traced, len(runs), len(runs[0].partition_graphs)]
+facts["traced ops"] = [
+    any(n.node_name == "out" for d in r.step_stats.dev_stats for n in d.node_stats) for r in runs
+]
+facts["traced text"] = describe(graph, "test_m.py::test_a", "2.0")
 
 log = GraphLog()
 window = Window(graphs=log)
@@ -185,6 +205,12 @@ def test_a_loop_is_shown_as_it_ran(facts: Facts) -> None:
 
 def test_a_graph_is_kept_without_its_large_constants(facts: Facts) -> None:
     assert max(facts["sizes"].values()) < 10_000
+
+
+def test_of_many_traced_runs_the_first_are_kept(facts: Facts) -> None:
+    assert facts["traced"] == [14, 10, 0]
+    assert facts["traced ops"] == [True] * 10
+    assert "of 14 traced runs, 10 are kept" in facts["traced text"]
 
 
 def test_the_record_is_the_same_with_and_without(facts: Facts) -> None:
