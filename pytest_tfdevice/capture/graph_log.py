@@ -85,7 +85,7 @@ class GraphLog(NoGraphs):
         self._room = max_bytes
         self._names: Counter[str] = Counter()
         self._sessions: dict[Hashable, WatchedGraph] = {}
-        self._units: set[str] = set()
+        self._units: set[tuple[str, str]] = set()
 
     def function(self, name: str, nodes: Iterable[Any], lookup: Lookup) -> None:
         self._keep(expansion.readable(name), nodes, lookup)
@@ -95,9 +95,9 @@ class GraphLog(NoGraphs):
         collected.  What is in it is where it was called.
         """
         definition = lookup(function)
-        if function in self._units or definition is None:
+        if (function, device) in self._units or definition is None:
             return
-        self._units.add(function)
+        self._units.add((function, device))
         unit = _new_graph()
         for argument in definition.signature.input_arg:
             unit.node.add(name=argument.name, op="_Arg").attr["T"].type = argument.type
@@ -105,11 +105,7 @@ class GraphLog(NoGraphs):
             unit.node.add().CopyFrom(node)
         for result, tensor in definition.ret.items():
             unit.node.add(name=f"{result}_retval", op="_Retval", input=[tensor])
-        for node in unit.node:
-            node.device = device
-            if list(expansion.called_functions(node)):
-                node.attr["_XlaMustCompile"].b = True
-        self._keep(expansion.readable(function), unit.node, lookup)
+        self._keep(expansion.readable(function), unit.node, lookup, device)
 
     def session(self, run: sessions.SessionRun) -> None:
         key = (id(run.session), run.key)
@@ -129,7 +125,13 @@ class GraphLog(NoGraphs):
         if len(graph.runs) < MAX_RUNS and self._fits(len(metadata)):
             graph.runs.append(metadata)
 
-    def _keep(self, name: str, nodes: Iterable[Any], lookup: Lookup) -> WatchedGraph | None:
+    def _keep(
+        self, name: str, nodes: Iterable[Any], lookup: Lookup, device: str = ""
+    ) -> WatchedGraph | None:
+        """Keeps a graph, and what it calls; all of it is on ``device`` where one is given."""
+        if len(self.graphs) >= self._max_graphs:
+            self.dropped += 1
+            return None
         trimmer = _Trimmer()
         graph = _new_graph()
         for node in nodes:
@@ -140,9 +142,12 @@ class GraphLog(NoGraphs):
             into.ret.update(definition.ret)
             for node in definition.node_def:
                 trimmer.copy(node, into.node_def.add())
+        if device:
+            _place(graph.node, device)
+            _place((n for f in graph.library.function for n in f.node_def), device)
         _place_units(graph)
         data = graph.SerializeToString()
-        if len(self.graphs) >= self._max_graphs or not self._fits(len(data)):
+        if not self._fits(len(data)):
             self.dropped += 1
             return None
         self._names[name] += 1
@@ -212,8 +217,12 @@ def _place_units(graph: Any) -> None:
     for node in graph.node:
         if expansion.is_compiled(node):
             for definition in _called([node], library.get):
-                for inner in library[definition.signature.name].node_def:
-                    inner.device = node.device
+                _place(library[definition.signature.name].node_def, node.device)
+
+
+def _place(nodes: Iterable[Any], device: str) -> None:
+    for node in nodes:
+        node.device = device
 
 
 def _devices(graph: Any) -> Counter[str]:
