@@ -111,6 +111,7 @@ class Settings:
             one of ``GITHUB_MODES``.
         junit: whether the properties of watched tests, which ``--junitxml`` writes, tell where they
             ran.
+        logdir: where graphs are written for TensorBoard, None for nowhere.
     """
 
     simulate: Simulate | None = None
@@ -127,6 +128,7 @@ class Settings:
     report: tuple[Path, ...] = ()
     github: str = "auto"
     junit: bool = True
+    logdir: Path | None = None
 
     @classmethod
     def of(cls, config: pytest.Config) -> Settings:
@@ -153,6 +155,7 @@ class Settings:
             report=_reports(config, texts["report"] or ()),
             github=_read("github", texts["github"] or "auto", _github_mode),
             junit=texts["junit"] is None or bool(texts["junit"]),
+            logdir=_path(config, "logdir", texts["logdir"]),
         )
 
     @property
@@ -298,6 +301,14 @@ def add_options(parser: pytest.Parser) -> None:
         "junit",
         "Add tfdevice_... properties of watched tests to the file of --junitxml (default); off for "
         "those who hold it to a schema that has no properties.",
+    )
+    _option(
+        parser,
+        group,
+        "logdir",
+        "Write the graphs that watched tests ran, with the device of each node, to a folder that "
+        "TensorBoard reads: tensorboard --logdir DIR.",
+        metavar="DIR",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Generator
 from dataclasses import replace
@@ -18,7 +19,7 @@ from pytest_tfdevice.fixtures import (
     placement_session,
     tf_devices,
 )
-from pytest_tfdevice.gate.checks import COMPARED
+from pytest_tfdevice.gate import COMPARED
 from pytest_tfdevice.gate.hooks import Gate
 from pytest_tfdevice.marks import marker_lines
 from pytest_tfdevice.simulation import Simulation
@@ -29,6 +30,7 @@ from pytest_tfdevice.testwatch import (
     USAGE_ERRORS,
     WATCHED,
     TestWatch,
+    open_logdir,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +62,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for line in marker_lines():
         config.addinivalue_line("markers", line)
-    watch = TestWatch(Settings.of(config))
+    settings = Settings.of(config)
+    watch = TestWatch(settings, logdir=open_logdir(config, settings))
     config.stash[_WATCH] = watch
     config.pluginmanager.register(_Results(watch.results), "tfdevice-results")
     config.stash[GATE] = Gate(config, watch.settings)
@@ -195,10 +198,13 @@ def pytest_terminal_summary(
 ) -> None:
     report = config.stash.get(_REPORT, None)
     if report is not None:
-        from pytest_tfdevice.reports.terminal import write_summary
+        from pytest_tfdevice.reports.terminal import write_graphs, write_summary
 
-        top = config.stash[_WATCH].settings.top
-        write_summary(terminalreporter, report.tests, report.stale_allow, top)
+        settings = config.stash[_WATCH].settings
+        write_summary(terminalreporter, report.tests, report.stale_allow, settings.top)
+        if settings.logdir is not None:
+            logdir = os.path.relpath(settings.logdir, config.invocation_params.dir)
+            write_graphs(terminalreporter, report.tests, logdir)
 
 
 class _Results:

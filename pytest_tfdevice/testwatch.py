@@ -22,10 +22,12 @@ from pytest_tfdevice.config import Settings
 from pytest_tfdevice.marks import Plan, enforced, plan
 
 if TYPE_CHECKING:
+    from pytest_tfdevice.capture.graph_log import GraphLog
     from pytest_tfdevice.capture.memory_window import MemoryWindow
     from pytest_tfdevice.capture.window import Window
     from pytest_tfdevice.devices import DeviceReport
     from pytest_tfdevice.limits import LimitVerdict
+    from pytest_tfdevice.logdir import Logdir
     from pytest_tfdevice.model import Record
     from pytest_tfdevice.patterns import Rule
     from pytest_tfdevice.results import RunReport, TestResult
@@ -88,6 +90,8 @@ class TestWatch:
     results: list[TestResult] = field(default_factory=list)
     allowed_in: dict[str, list[str]] = field(default_factory=dict)
     """Patterns of ``allow``, each with the node ids of the tests that have it."""
+    logdir: Logdir | None = None
+    """Where the graphs of watched tests go."""
 
     def note_allow(self, items: Sequence[pytest.Item]) -> None:
         """Notes which tests have which patterns, before any is deselected."""
@@ -209,7 +213,12 @@ class TestWatch:
         if not needs.rules and self.settings.enforce and self._has_gpu():
             needs = replace(needs, rules=(enforced(self.settings),))
         memory_only = not (needs.rules or needs.transfers or needs.baseline or everything)
-        window = _LateWindow(needs.rules, wait=report_only, memory_only=memory_only)
+        window = _LateWindow(
+            needs.rules,
+            wait=report_only,
+            memory_only=memory_only,
+            keep_graphs=self.logdir is not None,
+        )
         error: BaseException | None = None
         try:
             yield found
@@ -219,8 +228,27 @@ class TestWatch:
         finally:
             record = window.close(leftovers=any(m.max_growth is not None for m in needs.memory))
             if record is not None and (record.saw_something or not report_only):
-                found.append(self._judge(item, record, needs, error))
+                watched = self._judge(item, record, needs, error)
+                if window.graphs is not None:
+                    watched.result = self._with_graphs(watched.result, window.graphs)
+                found.append(watched)
             error = None
+
+    def _with_graphs(self, result: TestResult, log: GraphLog) -> TestResult:
+        """Writes the graphs that a test ran; no test fails because they can't be written."""
+        from pytest_tfdevice.capture.event_files import write
+
+        assert self.logdir is not None
+        lost = f"{log.dropped} did not fit" if log.dropped else ""
+        written = 0
+        try:
+            folder = self.logdir.begin(result.nodeid)
+            for graph in log.graphs:
+                write(self.logdir.file(folder, graph.name), graph, result.nodeid)
+                written += 1
+        except OSError as error:
+            lost = f"{len(log.graphs) - written + log.dropped} could not be written: {error}"
+        return replace(result, graphs=written, graphs_lost=lost)
 
     def not_placed(self, item: pytest.Item, error: BaseException) -> NotPlaced | None:
         """What TensorFlow could not place, where that is why a watched test raised."""
@@ -287,6 +315,28 @@ class TestWatch:
         )
 
 
+def open_logdir(config: pytest.Config, settings: Settings) -> Logdir | None:
+    """The folder for graphs, where one is asked for.
+
+    Raises:
+        pytest.UsageError: it can't be written to.  The controller of pytest-xdist looks, once.
+    """
+    if settings.logdir is None:
+        return None
+    from uuid import uuid4
+
+    from pytest_tfdevice.logdir import Logdir, LogdirError, check
+
+    worker: dict[str, Any] = getattr(config, "workerinput", {})
+    try:
+        if not worker:
+            check(settings.logdir)
+    except LogdirError as error:
+        raise pytest.UsageError(f"--tfdevice-logdir (ini: tfdevice_logdir): {error}") from None
+    run = worker.get("testrunuid", uuid4().hex)
+    return Logdir(settings.logdir, run[:8], worker.get("workerid", "main"))
+
+
 _ENFORCE = "--tfdevice-enforce"
 
 MAX_CAUSES = 8
@@ -316,8 +366,15 @@ class _LateWindow:
     """A window that opens now, or with ``wait`` as soon as TensorFlow has been imported."""
 
     def __init__(
-        self, rules: Sequence[Rule], *, wait: bool = False, memory_only: bool = False
+        self,
+        rules: Sequence[Rule],
+        *,
+        wait: bool = False,
+        memory_only: bool = False,
+        keep_graphs: bool = False,
     ) -> None:
+        self.graphs: GraphLog | None = None
+        self._keep_graphs = keep_graphs
         self._memory_only = memory_only
         self._target = rules[0].target if rules else None
         self._window: Window | MemoryWindow | None = None
@@ -340,9 +397,12 @@ class _LateWindow:
             from pytest_tfdevice.capture.memory_window import MemoryWindow
 
             return MemoryWindow()
+        from pytest_tfdevice.capture.graph_log import GraphLog
         from pytest_tfdevice.capture.window import Window
 
-        return Window(self._target)
+        if self._keep_graphs:
+            self.graphs = GraphLog()
+        return Window(self._target, self.graphs)
 
     def close(self, *, leftovers: bool = False) -> Record | None:
         """What was seen; None where TensorFlow was never imported."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -26,8 +26,9 @@ class SessionRun:
     ``partitions`` are the graphs that it executed, with the devices of their nodes; None where the
     same run was handed on before.  ``graph_def`` is the Session's graph, ``source`` the user's line
     that ran it, ``problem`` a sentence where what it ran could not be seen.  ``key`` is the same
-    for runs of the same; ``feeds`` are the shapes of what was fed, by tensor name; ``step_stats``
-    are the times of its ops, None where they weren't taken.
+    for runs of the same; ``feeds`` are the shapes of what was fed, by tensor name.  ``metadata`` is
+    the run's ``RunMetadata``, with the times of its ops where it was the first of its kind, or
+    where the user had it traced; None where there is none.
     """
 
     session: Any
@@ -37,7 +38,7 @@ class SessionRun:
     problem: str = ""
     key: Hashable = None
     feeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    step_stats: Any = None
+    metadata: Any = None
 
 
 class SessionPatch:
@@ -115,24 +116,25 @@ class SessionPatch:
             [_output_name(target) for target in targets],
         ]
         key = _key(session, *names)
+        buffers = private.session_buffers()
         if not self._is_new(session, key):
             result = original(session, options, feeds, fetches, targets, metadata)
-            self._on_run(SessionRun(session, None, key=key))
+            filled = _filled(buffers, metadata) if metadata is not None else None
+            self._on_run(SessionRun(session, None, key=key, metadata=filled))
             return result
-        buffers = private.session_buffers()
         asked = _with_graphs_and_times(buffers, options)
         own = None if metadata is not None else buffers.TF_NewBuffer()
         try:
             result = original(
                 session, asked, feeds, fetches, targets, metadata if own is None else own
             )
-            told = _metadata(buffers, metadata if own is None else own)
+            filled = _filled(buffers, metadata if own is None else own)
             fed = {
                 _output_name(name): tuple(value.shape)
                 for name, value in feeds.items()
                 if hasattr(value, "shape")
             }
-            self._told(session, tuple(told.partition_graphs), key, fed, told.step_stats)
+            self._told(session, filled.partition_graphs, key, fed, filled)
             return result
         except Exception:
             self._raised(session, names[1] + names[2], names[0])
@@ -153,23 +155,14 @@ class SessionPatch:
     def _told(
         self,
         session: Any,
-        partitions: tuple[Any, ...],
+        partitions: Iterable[Any],
         key: Hashable = None,
         feeds: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
-        step_stats: Any = None,
+        metadata: Any = None,
     ) -> None:
-        graph_def = self._graph_def(session.graph)
-        self._on_run(
-            SessionRun(
-                session,
-                partitions,
-                graph_def,
-                _user_line(),
-                key=key,
-                feeds=feeds,
-                step_stats=step_stats,
-            )
-        )
+        graph_def, line = self._graph_def(session.graph), _user_line()
+        run = SessionRun(session, tuple(partitions), graph_def, line, "", key, feeds, metadata)
+        self._on_run(run)
 
     def _raised(self, session: Any, wanted: list[str], fed: list[str]) -> None:
         """TensorFlow gives no graphs of a run that raised: its placer is asked instead."""
@@ -215,14 +208,14 @@ class SessionPatch:
         key = _key(session, id(made))
         if not self._is_new(session, key):
             result = original(made, *args, **kwargs)
-            self._on_run(SessionRun(session, None, key=key))
+            self._on_run(SessionRun(session, None, key=key, metadata=kwargs.get("run_metadata")))
             return result
         metadata = kwargs.pop("run_metadata", None)
         if metadata is None:
             # A message with nothing in it counts as False, and is then not filled.
             metadata = tf.compat.v1.RunMetadata()
         result = original(made, *args, run_metadata=_Truthy(metadata), **kwargs)
-        self._told(session, tuple(metadata.partition_graphs), key)
+        self._told(session, metadata.partition_graphs, key, metadata=metadata)
         return result
 
 
@@ -262,7 +255,8 @@ def _with_graphs_and_times(buffers: Any, options: Any) -> Any:
     return buffers.TF_NewBufferFromString(asked.SerializeToString())
 
 
-def _metadata(buffers: Any, metadata: Any) -> Any:
+def _filled(buffers: Any, metadata: Any) -> Any:
+    """The ``RunMetadata`` in a buffer of the binding's."""
     import tensorflow as tf
 
     filled = tf.compat.v1.RunMetadata()

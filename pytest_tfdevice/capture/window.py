@@ -25,6 +25,7 @@ from pytest_tfdevice.capture import (
 from pytest_tfdevice.capture.calls import CallLog, FunctionCall
 from pytest_tfdevice.capture.channels import CHANNELS, RanOp
 from pytest_tfdevice.capture.copies import HandCause
+from pytest_tfdevice.capture.graph_log import GraphTaker, NoGraphs
 from pytest_tfdevice.capture.memory import MemoryMeter
 from pytest_tfdevice.capture.step_stats import StepTimes
 from pytest_tfdevice.capture.transfers import TransferLog
@@ -48,15 +49,17 @@ class Window:
     """Watches the calling thread from :meth:`open` to :meth:`close`.
 
     ``target`` is the device that the ops are meant to be on: source lines are looked up for what
-    is elsewhere.  A window that is never closed keeps the channels on.
+    is elsewhere.  ``graphs`` is told of the graphs that ran.  A window that is never closed keeps
+    the channels on.
 
     A function's graph is read when the function has been called, while its Python side is sure to
     be there, and then let go: what is kept grows with the number of different ops, not with the
     size of graphs or the number of steps.
     """
 
-    def __init__(self, target: DeviceSpec | None = None) -> None:
+    def __init__(self, target: DeviceSpec | None = None, graphs: GraphTaker | None = None) -> None:
         self.thread = threading.get_ident()
+        self._graphs = graphs if graphs is not None else NoGraphs()
         self._target = target if target is not None else DeviceSpec(type="GPU")
         self._eager = eager.EagerLog()
         self._eager_seen: dict[_EagerSeen, None] = {}
@@ -144,8 +147,9 @@ class Window:
         if run.problem:
             self._problems[run.problem] = None
         self._transfers.on_session_run(run)
-        if run.step_stats is not None:
-            self._step_times.add(run.step_stats)
+        self._graphs.session(run)
+        if run.partitions is not None and run.metadata is not None:
+            self._step_times.add(run.metadata.step_stats)
         for part in run.partitions or ():
             self._read_session(run, part)
 
@@ -193,6 +197,8 @@ class Window:
         self._find_bodies(ran, lookup, "function")
         called = next((owner.function for owner in owners if owner is not None), None)
         self._transfers.of_function(graph.partitions, called, written, _find_function_op)
+        ran_library = {f.signature.name: f for f in graph.ran_library}
+        self._graphs.function(called or "function", ran, lambda n: ran_library.get(n) or lookup(n))
 
     def _ask_later(
         self, function: str, ran: list[Any], lookup: Callable[[str], Any], found: list[Placement]
@@ -222,9 +228,11 @@ class Window:
         """Compiled functions that were called directly: no graph of them is ever collected."""
         definition = self._calls.definition(call.function)
         if definition is not None and expansion.is_compiled(definition):
+            device = call.device or call.scope or _default_device()
+            self._graphs.unit(call.function, device, self._calls.definition)
             self._placements += graphs.compiled_unit(
                 call.function,
-                graphs.parse_device(call.device or call.scope or _default_device()),
+                graphs.parse_device(device),
                 self._calls.definition,
                 _find_function_op,
                 called=call.called,
@@ -246,6 +254,7 @@ class Window:
             except bodies.CannotPlace as error:
                 self._problems[str(error)] = None
                 continue
+            self._graphs.function(body.function, placed, library.get)
             written = expansion.Expansion(
                 library[body.function].node_def, body.function, library.get, prefix=body.prefix
             )

@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import replace
 
 from pytest_tfdevice.baseline.compare import Change
-from pytest_tfdevice.explain import Reason
 from pytest_tfdevice.memory import GpuMemory
 from pytest_tfdevice.model import Device, DeviceInfo, Placement, SourceLine
+from pytest_tfdevice.reason import Reason
 from pytest_tfdevice.serial.run_report import (
     BaselineCheck,
     Check,

@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_records import REPORTS
 
-from pytest_tfdevice.explain import Reason
 from pytest_tfdevice.model import (
     Device,
     DeviceInfo,
@@ -27,6 +26,7 @@ from pytest_tfdevice.model import (
     SourceLine,
     TensorInfo,
 )
+from pytest_tfdevice.reason import Reason
 from pytest_tfdevice.reports.html import columns, data, embedding, page
 from pytest_tfdevice.reports.html.columns import COUNTS, OFF, Row
 from pytest_tfdevice.reports.html.rows import rows
