@@ -18,6 +18,7 @@ from pytest_tfdevice.gate.collected import is_marked
 from pytest_tfdevice.outputs import github
 from pytest_tfdevice.outputs.files import Written, obstacle, write_all
 from pytest_tfdevice.outputs.gathered import Gathered
+from pytest_tfdevice.reports.words import escape
 from pytest_tfdevice.testwatch import TestWatch
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Outputs:
         if not config.pluginmanager.has_plugin("terminalreporter"):
             for one in self._written:
                 if one.error:
-                    print(f"tfdevice: {one.line}", file=sys.stderr)
+                    print(escape(f"tfdevice: {one.line}"), file=sys.stderr)
         if self._commands:
             github.tell(self._commands)
 

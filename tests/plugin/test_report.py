@@ -284,6 +284,37 @@ def test_the_workers_of_xdist_make_the_same_report(suite: Suite) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="needs pytest-xdist")
+def test_a_test_that_killed_its_worker_is_no_success(suite: Suite) -> None:
+    suite.write("test_n.py", "import os\ndef test_x(): os._exit(3)\n")
+    suite.run("--tfdevice-report", "r.json", "-n", "1")
+    test = tests_of(report(suite))["test_n.py::test_x"]
+    assert test["outcome"] == "error"
+    assert "it was not watched: worker 'gw0' crashed" in test["summary"]
+
+
+UNSHAPED = """
+import pytest
+from pytest_tfdevice.model import Device, Placement, Record, TensorInfo
+
+def test_x(placement_baseline):
+    class Odd: pass
+    outputs = (TensorInfo("float32", (Odd(),)),)
+    odd = Placement("a", "MatMul", Device.parse("GPU:0"), outputs=outputs)
+    placement_baseline.check(Record((odd,)))
+"""
+
+
+def test_a_record_that_can_not_be_reported_does_not_break_the_run(tmp_path: Path) -> None:
+    suite = Suite(tmp_path, {"test_m.py": UNSHAPED})
+    suite.write("test_n.py", "def test_y(): pass\n")
+    done = suite.run("--tfdevice-report", "r.json")
+    assert done.status == 0, done.output
+    (test,) = tests_of(report(suite)).values()
+    assert test["outcome"] == "error"
+    assert "its report could not be made: TypeError" in test["summary"]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="needs pytest-xdist")
 def test_an_interrupt_in_a_worker_is_told_by_the_controller(suite: Suite) -> None:
     suite.write("test_n.py", "def test_x():\n    raise KeyboardInterrupt\n")
     suite.run("--tfdevice-report", "r.json", "-n", "1")

@@ -168,6 +168,25 @@ def test_a_run_without_a_watched_test_is_no_success() -> None:
     assert page(RunReport(tests=(TestReport("a", "passed"),))).startswith("### ✅")
 
 
+def test_where_there_is_room_the_failure_is_told_as_on_the_terminal() -> None:
+    tests = [
+        offending(MATMUL, reason=WHY, nodeid=f"t.py::test_{n}", text=f"text {n}\n  <b> line")
+        for n in range(3)
+    ]
+    shown = Rendered(page(RunReport(tests=tuple(tests)))).text
+    assert all(f"text {n}\n  <b> line" in shown for n in range(3))
+
+
+def test_reasons_go_before_what_the_terminal_said() -> None:
+    tests = tuple(
+        offending(MATMUL, reason=WHY, nodeid=f"t.py::test_{n}", text="<" * 8_000) for n in range(40)
+    )
+    text = page(RunReport(tests=tests))
+    assert sum(line.startswith("#### ") for line in text.splitlines()) == 40
+    assert "<pre>" not in text
+    assert "left out" not in text
+
+
 def test_a_page_of_many_tests_is_cut_and_says_so() -> None:
     tests = tuple(
         offending(MATMUL, reason=WHY, nodeid=f"t.py::test_{n:04}", text="why " * 500)
