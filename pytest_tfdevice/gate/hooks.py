@@ -13,7 +13,7 @@ import pytest
 
 from pytest_tfdevice.config import Settings
 from pytest_tfdevice.gate.checks import COMPARED, Checks, Seen
-from pytest_tfdevice.gate.collected import Collected, asks_for_baseline, is_marked
+from pytest_tfdevice.gate.collected import Collected, asks_for_baseline, is_marked, name_of, node_id
 from pytest_tfdevice.gate.keeper import Keeper
 from pytest_tfdevice.gate.skips import ExpectedSkips
 from pytest_tfdevice.marks import plan
@@ -34,6 +34,7 @@ class Gate:
         self._config = config
         self._settings = settings
         self._is_worker = hasattr(config, "workerinput")
+        self._began = False
         self._collected = Collected()
         self._checks = Checks(settings, config.rootpath)
         self._keeper = Keeper(settings, config.rootpath, self._collected)
@@ -63,6 +64,11 @@ class Gate:
             )
         seen.append(found)
 
+    @property
+    def _is_controller(self) -> bool:
+        """True where the workers of pytest-xdist collect."""
+        return self._config.pluginmanager.has_plugin("dsession")
+
     # ------------------------------------------------------------------ hooks
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -88,17 +94,22 @@ class Gate:
         item.stash[_SEEN] = []
         item.stash[COMPARED] = []
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Only now all tests are known: the collection may have been interrupted."""
+        self._began = not session.config.option.collectonly
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if self._skips is not None and is_marked(item):
-            self._skips.judge(report)
-            report.tfdevice_marked = True  # type: ignore[attr-defined]
+            self._skips.judge(report, node_id(item))
+            report.tfdevice_marked = node_id(item)  # type: ignore[attr-defined]
         if call.when == "call" and report.passed and asks_for_baseline(item):
             seen = [one.to_json() for one in item.stash.get(_SEEN, [])]
-            told = [str(self._checks.file_of(item)), seen]
+            told = [name_of(item), str(self._checks.file_of(item)), seen]
             # As ASCII: pytest-xdist dies of a name that is no Unicode (a lone surrogate).
             report.tfdevice_baseline = json.dumps(told)  # type: ignore[attr-defined]
         return report
@@ -106,9 +117,10 @@ class Gate:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         told = getattr(report, "tfdevice_baseline", None)
         if told is not None:
-            self._keeper.add(report.nodeid, *json.loads(told))
-        if self._skips is not None and hasattr(report, "tfdevice_marked"):
-            self._skips.add(report)
+            self._keeper.add(*json.loads(told))
+        marked = getattr(report, "tfdevice_marked", None)
+        if self._skips is not None and marked is not None:
+            self._skips.add(report, marked)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -118,7 +130,8 @@ class Gate:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        self._collected.finish(self._config)
+        if not self._is_controller:
+            self._collected.finish(self._config, ended=self._began)
         if self._is_worker:
             self._config.workeroutput[COLLECTED] = self._collected.to_json()  # type: ignore[attr-defined]
             return
