@@ -47,9 +47,10 @@ class Workspace:
         path = self.root / source.file
         if self.folder is None:
             return source.file.replace(os.sep, "/") if not os.path.isabs(source.file) else ""
-        for one, folder in ((path, self.folder), (path.resolve(), self.folder.resolve())):
-            with contextlib.suppress(ValueError):
-                return one.relative_to(folder).as_posix()
+        with contextlib.suppress(ValueError):
+            return path.relative_to(self.folder).as_posix()
+        with contextlib.suppress(ValueError, OSError):  # also for a name that is none
+            return path.resolve().relative_to(self.folder.resolve()).as_posix()
         return ""
 
 

@@ -32,9 +32,14 @@ class Shortener:
     def _prefix(self) -> str:
         return os.path.join(str(self.root), "")
 
+    @property
+    def _shortens(self) -> bool:
+        """Not where the run has the root of the file system for its own."""
+        return self.root != self.root.parent
+
     def text(self, text: str) -> str:
         """A text in which files may be named."""
-        return text.replace(self._prefix, "")
+        return text.replace(self._prefix, "") if self._shortens else text
 
     def texts(self, texts: tuple[str, ...]) -> tuple[str, ...]:
         """Several of them."""
@@ -45,7 +50,7 @@ class Shortener:
         if line is None:
             return None
         if line not in self._known:
-            file = line.file.removeprefix(self._prefix)
+            file = line.file.removeprefix(self._prefix) if self._shortens else line.file
             self._known[line] = SourceLine(file.replace(os.sep, "/"), line.line, line.function)
         return self._known[line]
 

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pytest_tfdevice.model import SourceLine
-from pytest_tfdevice.reports.findings import Finding
-from pytest_tfdevice.reports.words import count, cut
+from pytest_tfdevice.reports.findings import Finding, said
+from pytest_tfdevice.reports.words import count, cut, escape
 
 MAX_ERRORS = 10
 """GitHub shows as many of a step, and drops the rest without a word."""
 MAX_TITLE = 200
+MAX_FILE = 4096
 MAX_MESSAGE = 2000
 
 _DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}
@@ -69,7 +70,7 @@ def _annotation(finding: Finding, file_of: Callable[[SourceLine], str]) -> Annot
     lines = [*finding.details, finding.where]
     file, line = "", 0
     if finding.source is not None:
-        file, line = file_of(finding.source), finding.source.line
+        file, line = cut(escape(file_of(finding.source)), MAX_FILE), finding.source.line
         if not file:
-            lines.insert(0, f"at {finding.source}")
+            lines.insert(0, said(f"at {finding.source}"))
     return Annotation("error", finding.title, "\n".join(lines), file, line)

@@ -8,29 +8,25 @@ from pytest_tfdevice.reports.words import escape
 
 _GAP = "&#8203;"
 """A space without width.  What GitHub makes links, mentions and emoji of is looked for after
-Markdown has been read, so that a backslash is no help."""
+Markdown has been read, so that a backslash is no help; not in ``<code>`` and ``<pre>``."""
 
-_SPECIAL = re.compile(
-    r"(?<=:)(?=//|[\w+-]+:)|(?<=\bwww)(?=\.)|(?<=\bGH-)|[&<>#@\\`*_{}\[\]|~!$]", re.IGNORECASE
-)
-_MADE = {
-    "": _GAP,
-    "@": f"@{_GAP}",
-    "#": rf"\#{_GAP}",
-    "&": "&amp;",
-    "<": "&lt;",
-    ">": "&gt;",
-}
+_MARKUP = re.compile(r"[&<>\\`*_{}\[\]|~!$#@]")
+_LINKING = re.compile(r"(?<=[@#])|(?<=:)(?=//|[\w+-]+:)|(?<=\bwww)(?=\.)|(?<=\bGH-)", re.IGNORECASE)
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def plain(words: str) -> str:
     """Words as they stand."""
-    return _SPECIAL.sub(lambda found: _MADE.get(found[0], rf"\{found[0]}"), escape(words))
+    return _GAP.join(map(_marked, _LINKING.split(escape(words))))
 
 
 def code(words: str) -> str:
     """The same, in a monospaced font."""
-    return f"<code>{plain(words)}</code>" if words else ""
+    return f"<code>{_marked(escape(words))}</code>" if words else ""
+
+
+def _marked(words: str) -> str:
+    return _MARKUP.sub(lambda found: _ENTITIES.get(found[0], rf"\{found[0]}"), words)
 
 
 def block(text: str) -> str:

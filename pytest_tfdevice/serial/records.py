@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from pytest_tfdevice.memory import GpuMemory
@@ -81,4 +82,8 @@ def _body(data: Mapping[str, Any]) -> dict[str, Any]:
 def _device(text: Any) -> Device:
     if not isinstance(text, str):
         raise FormatError(f"{text!r} is no device")
-    return Device.parse(text)
+    return _parsed(text)
+
+
+_parsed = lru_cache(maxsize=1024)(Device.parse)
+"""There are many placements, and few devices."""

@@ -274,8 +274,9 @@ def _codec() -> Codec:
 
 def _laid_out(value: Any, levels: int, indent: str) -> str:
     """JSON with a line for each field and item of the first levels."""
-    nested = isinstance(value, list) and any(isinstance(item, list | dict) for item in value)
-    if not (levels and value and (nested or isinstance(value, dict))):
+    if not (levels and value and isinstance(value, list | dict)):
+        return json.dumps(value)
+    if isinstance(value, list) and not any(isinstance(item, list | dict) for item in value):
         return json.dumps(value)
     inner = f"{indent} "
     if isinstance(value, dict):

@@ -25,7 +25,7 @@ import pytest_tfdevice.plugin
 ROOT = Path(pytest_tfdevice.plugin.__file__).resolve().parents[1]
 """Holds the package that is tested: the installed one, not necessarily this checkout's."""
 ENVIRONMENT = "placement log"
-NOT_INHERITED = ("PYTEST_", "CI", "TF_", "CUDA_VISIBLE_DEVICES")
+NOT_INHERITED = ("PYTEST_", "CI", "GITHUB_", "TF_", "CUDA_VISIBLE_DEVICES")
 
 SUITE = """
 from pathlib import Path

@@ -29,7 +29,7 @@ ROOT = Path(pytest_tfdevice.__file__).resolve().parents[1]
 SECTION = "where TensorFlow ran (tfdevice)"
 QUICK = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
 """Leaves out what costs time and changes nothing here: Hypothesis' summary imports all of it."""
-_NOT_INHERITED = ("PYTEST_", "CUDA_VISIBLE_DEVICES", "TF_")
+_NOT_INHERITED = ("PYTEST_", "GITHUB_", "CUDA_VISIBLE_DEVICES", "TF_")
 
 
 @dataclass(frozen=True)

@@ -29,3 +29,17 @@ def test_a_run_without_marked_tests_imports_little(pytester, options):
         assert len(found) < 22, "those of the gate are small, but they are seven"
         heavy = ("model", "patterns", "rules", "explain", "kernels", "capture", "devices")
         assert found.isdisjoint(f"pytest_tfdevice.{name}" for name in heavy)
+
+
+@pytest.mark.parametrize("report", [False, True])
+def test_outputs_cost_little_where_no_test_is_marked(pytester, report):
+    """On GitHub Actions they are there without being asked for."""
+    pytester.makepyfile(TEST)
+    command = [sys.executable, "-m", "pytest", "-q", *(["--tfdevice-report=r.json"] * report)]
+    environment = {**os.environ, "GITHUB_ACTIONS": "true"}
+    subprocess.run(command, cwd=pytester.path, env=environment, check=True)
+    found = set(json.loads((pytester.path / "modules.json").read_text()))
+    assert not any(name.split(".")[0] in ("tensorflow", "numpy") for name in found)
+    heavy = ("model", "patterns", "rules", "explain", "kernels", "capture", "devices", "serial")
+    assert found.isdisjoint(f"pytest_tfdevice.{name}" for name in heavy)
+    assert (pytester.path / "r.json").exists() == report
