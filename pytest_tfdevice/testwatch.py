@@ -19,6 +19,7 @@ import pytest
 
 from pytest_tfdevice._import_hooks import after_import
 from pytest_tfdevice.config import Settings
+from pytest_tfdevice.gate.collected import node_id
 from pytest_tfdevice.marks import Plan, enforced, plan
 
 if TYPE_CHECKING:
@@ -98,8 +99,8 @@ class TestWatch:
         for item in items:
             for pattern in {p for rule in self.plan(item).rules for p in rule.allow}:
                 tests = self.allowed_in.setdefault(str(pattern), [])
-                if item.nodeid not in tests[-1:]:
-                    tests.append(item.nodeid)
+                if node_id(item) not in tests[-1:]:
+                    tests.append(node_id(item))
 
     def report(self, config: pytest.Config) -> RunReport:
         """What the run came to."""
@@ -307,7 +308,7 @@ class TestWatch:
         return Watched(
             record,
             verdicts,
-            TestResult.of(item.nodeid, record, verdicts, limits.verdicts, len(idle)),
+            TestResult.of(node_id(item), record, verdicts, limits.verdicts, len(idle)),
             "\n\n".join(reports + idle if reports else ()),
             _exhausted(error, record, needs),
             "\n\n".join(notes + idle),

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_tfdevice.config import Settings, is_isolated, runs_for_another
 from pytest_tfdevice.gate import COMPARED
-from pytest_tfdevice.gate.collected import Collected, asks_for_baseline, is_marked
+from pytest_tfdevice.gate.collected import Collected, asks_for_baseline, is_marked, name_of, node_id
 from pytest_tfdevice.marks import plan
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Gate:
         self._config = config
         self._settings = settings
         self._is_worker = runs_for_another(config)
+        self._began = False
         self._collected = Collected()
         self._kept: Keeper | None = None
         self._skips = self._expected_skips()
@@ -83,6 +84,11 @@ class Gate:
             )
         seen.append(found)
 
+    @property
+    def _is_controller(self) -> bool:
+        """True where the workers of pytest-xdist collect."""
+        return self._config.pluginmanager.has_plugin("dsession")
+
     # ------------------------------------------------------------------ hooks
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -108,17 +114,22 @@ class Gate:
         item.stash[_SEEN] = []
         item.stash[COMPARED] = []
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Only now all tests are known: the collection may have been interrupted."""
+        self._began = not session.config.option.collectonly
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if self._skips is not None and is_marked(item):
-            self._skips.judge(report)
-            report.tfdevice_marked = True  # type: ignore[attr-defined]
+            self._skips.judge(report, node_id(item))
+            report.tfdevice_marked = node_id(item)  # type: ignore[attr-defined]
         if call.when == "call" and report.passed and asks_for_baseline(item):
             seen = [one.to_json() for one in item.stash.get(_SEEN, [])]
-            told = [str(self._checks.file_of(item)), seen]
+            told = [name_of(item), str(self._checks.file_of(item)), seen]
             # As ASCII: pytest-xdist dies of a name that is no Unicode (a lone surrogate).
             report.tfdevice_baseline = json.dumps(told)  # type: ignore[attr-defined]
         return report
@@ -126,9 +137,10 @@ class Gate:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         told = getattr(report, "tfdevice_baseline", None)
         if told is not None:
-            self._keeper().add(report.nodeid, *json.loads(told))
-        if self._skips is not None and hasattr(report, "tfdevice_marked"):
-            self._skips.add(report)
+            self._keeper().add(*json.loads(told))
+        marked = getattr(report, "tfdevice_marked", None)
+        if self._skips is not None and marked is not None:
+            self._skips.add(report, marked)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -140,7 +152,8 @@ class Gate:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if is_isolated(self._config):
             return
-        self._collected.finish(self._config)
+        if not self._is_controller:
+            self._collected.finish(self._config, ended=self._began)
         if self._is_worker:
             self._config.workeroutput[COLLECTED] = self._collected.to_json()  # type: ignore[attr-defined]
             return

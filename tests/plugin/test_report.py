@@ -287,7 +287,7 @@ def test_the_workers_of_xdist_make_the_same_report(suite: Suite) -> None:
 def test_a_test_that_killed_its_worker_is_no_success(suite: Suite) -> None:
     suite.write("test_n.py", "import os\ndef test_x(): os._exit(3)\n")
     suite.run("--tfdevice-report", "r.json", "-n", "1")
-    test = tests_of(report(suite))["test_n.py::test_x"]
+    test = reported(report(suite))["test_n.py::test_x"]
     assert test["outcome"] == "error"
     assert "it was not watched: worker 'gw0' crashed" in test["summary"]
 
@@ -309,7 +309,7 @@ def test_a_record_that_can_not_be_reported_does_not_break_the_run(tmp_path: Path
     suite.write("test_n.py", "def test_y(): pass\n")
     done = suite.run("--tfdevice-report", "r.json")
     assert done.status == 0, done.output
-    (test,) = tests_of(report(suite)).values()
+    (test,) = reported(report(suite)).values()
     assert test["outcome"] == "error"
     assert "its report could not be made: TypeError" in test["summary"]
 
