@@ -38,19 +38,31 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def model(request: pytest.FixtureRequest) -> Any:
-    """Made before the watch begins: its variables are no part of the baseline."""
-    size = MODELS[request.param]
-    return getattr(keras.applications, request.param)(
-        weights=None, include_top=False, pooling="avg", input_shape=(size, size, 3)
-    )
+def device() -> str | None:
+    """The scope in which models are made and called; None for TensorFlow's choice, the GPU."""
+    return None
 
 
 @pytest.fixture
-def forward(model: Any) -> Step:
+def model(request: pytest.FixtureRequest, device: str | None) -> Any:
+    """Made before the watch begins: its variables are no part of the baseline."""
+    size = MODELS[request.param]
+    with tf.device(device):
+        return getattr(keras.applications, request.param)(
+            weights=None, include_top=False, pooling="avg", input_shape=(size, size, 3)
+        )
+
+
+@pytest.fixture
+def forward(model: Any, device: str | None) -> Step:
     images = tf.ones([1, *model.input_shape[1:]])
     call = tf.function(lambda x: model(x, training=False), jit_compile=False)
-    return lambda: call(images)
+
+    def forward() -> Any:
+        with tf.device(device):
+            return call(images)
+
+    return forward
 
 
 @pytest.fixture
