@@ -124,4 +124,4 @@ def test_memory_and_its_limit() -> None:
         ("memory", "failed"),
     ]
     assert (dict(test.memory), test.gpu_memory) == ({"GPU:0": 2048}, memory)
-    assert test.source is None
+    assert test.source == SourceLine("t.py", 1, "t")
