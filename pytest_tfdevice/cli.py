@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
-    from pytest_tfdevice.log_facts import LogFacts
+    from pytest_tfdevice.logs.facts import LogFacts
     from pytest_tfdevice.model import Placement
 
 PROG = "pytest-tfdevice"
@@ -231,9 +231,9 @@ def _explain_arguments(parser: argparse.ArgumentParser) -> None:
 def _explain(args: argparse.Namespace) -> int:
     from pytest_tfdevice.kernels.ops import shipped_signatures
     from pytest_tfdevice.kernels.shipped import NoTableError, table_text
-    from pytest_tfdevice.log_explain import explain_log
-    from pytest_tfdevice.log_facts import LogFacts
-    from pytest_tfdevice.log_kernels import choose_kernels
+    from pytest_tfdevice.logs.explain import explain_log
+    from pytest_tfdevice.logs.facts import LogFacts
+    from pytest_tfdevice.logs.kernels import choose_kernels
     from pytest_tfdevice.reports import log_text
     from pytest_tfdevice.versions import installed_tensorflow
 
@@ -323,18 +323,25 @@ def _diff_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=("text", "markdown", "json"), default="text", help="how to print it"
     )
+    parser.add_argument(
+        "--max-growth",
+        metavar="PERCENT|off",
+        default="10",
+        help="how much more memory and transfers a test may take (default 10); off: any amount",
+    )
 
 
 def _diff(args: argparse.Namespace) -> int:
     from pytest_tfdevice.baseline import diff
+    from pytest_tfdevice.baseline.amounts import parse_growth
     from pytest_tfdevice.reports import diff as texts
-    from pytest_tfdevice.serial.documents import FileError
 
     try:
+        growth = parse_growth(args.max_growth)
         old, new = diff.read(args.old), diff.read(args.new)
-    except FileError as error:
+    except ValueError as error:  # FileError too
         raise InputError(str(error)) from None
-    found = diff.diff(old, new)
+    found = diff.diff(old, new, growth)
     if old and new and not found.compared:
         raise InputError(f"no test of {args.old} is in {args.new}: there is nothing to compare")
     if args.format == "json":

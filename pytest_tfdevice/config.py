@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 DEFAULT_MEMORY = 16 * 2**30
 DEFAULT_TOP = 10
 
+ISOLATED = "tfdevice-isolated"
+"""pytest's name for the plugin of a process that runs one test for another one."""
+
 
 @dataclass(frozen=True)
 class Simulate:
@@ -106,6 +109,9 @@ class Settings:
         report: the files that the run's report is written to, each by its ending.
         github: whether GitHub Actions, where it runs the tests, gets annotations and a job summary;
             one of ``GITHUB_MODES``.
+        junit: whether the properties of watched tests, which ``--junitxml`` writes, tell where they
+            ran.
+        logdir: where graphs are written for TensorBoard, None for nowhere.
     """
 
     simulate: Simulate | None = None
@@ -121,6 +127,8 @@ class Settings:
     top: int = DEFAULT_TOP
     report: tuple[Path, ...] = ()
     github: str = "auto"
+    junit: bool = True
+    logdir: Path | None = None
 
     @classmethod
     def of(cls, config: pytest.Config) -> Settings:
@@ -146,6 +154,8 @@ class Settings:
             top=_optional("top", texts["top"], _number, DEFAULT_TOP),
             report=_reports(config, texts["report"] or ()),
             github=_read("github", texts["github"] or "auto", _github_mode),
+            junit=texts["junit"] is None or bool(texts["junit"]),
+            logdir=_path(config, "logdir", texts["logdir"]),
         )
 
     @property
@@ -167,8 +177,21 @@ class Settings:
                 continue
             if isinstance(value, tuple):
                 value = ",".join(map(str, value))
+            if value is False:
+                value = "off"
             shown.append(field.name if value is True else f"{field.name}={value}")
         return shown
+
+
+def runs_for_another(config: pytest.Config) -> bool:
+    """True in a worker of pytest-xdist, and in the own process of an isolated test: another process
+    looks after what belongs to the run."""
+    return hasattr(config, "workerinput") or is_isolated(config)
+
+
+def is_isolated(config: pytest.Config) -> bool:
+    """True in the own process of an isolated test."""
+    return bool(config.pluginmanager.has_plugin(ISOLATED))
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -271,6 +294,21 @@ def add_options(parser: pytest.Parser) -> None:
         "github",
         "auto: annotations and a job summary where GitHub Actions runs the tests; off.",
         metavar="|".join(GITHUB_MODES),
+    )
+    _switch(
+        parser,
+        group,
+        "junit",
+        "Add tfdevice_... properties of watched tests to the file of --junitxml (default); off for "
+        "those who hold it to a schema that has no properties.",
+    )
+    _option(
+        parser,
+        group,
+        "logdir",
+        "Write the graphs that watched tests ran, with the device of each node, to a folder that "
+        "TensorBoard reads: tensorboard --logdir DIR.",
+        metavar="DIR",
     )
 
 

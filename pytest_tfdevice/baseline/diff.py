@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_tfdevice.baseline import amounts
+from pytest_tfdevice.baseline.amounts import Amount
 from pytest_tfdevice.baseline.compare import Change, compare
 from pytest_tfdevice.baseline.entries import (
     NO_GPU,
@@ -30,16 +32,6 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Amount:
-    """A figure that is another now: ``what`` is ``memory on GPU:0``, in ``unit``."""
-
-    what: str
-    before: int
-    after: int
-    unit: str = ""
-
-
-@dataclass(frozen=True)
 class TestDiff:
     """What is different for one test.
 
@@ -57,18 +49,28 @@ class TestDiff:
 
 @dataclass(frozen=True)
 class Diff:
-    """The difference between two files; ``compared`` tells how many tests both have."""
+    """The difference between two files.
+
+    ``compared`` tells how many tests both have, ``max_growth`` by which share memory and transfers
+    may grow (None where they weren't judged).
+    """
 
     tests: tuple[TestDiff, ...] = ()
     compared: int = 0
     only_old: tuple[str, ...] = ()
     only_new: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    max_growth: float | None = None
 
     @property
     def is_regression(self) -> bool:
-        """True where an operation that counts left its device, or is new and off it."""
-        return any(change.is_regression for test in self.tests for change in test.changes)
+        """True where an operation that counts left its device, or is new and off it, or where
+        memory or transfers grew by more than is allowed."""
+        return any(
+            any(change.is_regression for change in test.changes)
+            or any(amount.is_regression for amount in test.amounts)
+            for test in self.tests
+        )
 
 
 Sides = Mapping[str, Mapping[str, Side]]
@@ -90,8 +92,12 @@ def read(path: str) -> Sides:
     raise FileError(f"{path}: neither a report nor a baseline of pytest-tfdevice")
 
 
-def diff(old: Sides, new: Sides) -> Diff:
-    """What is different in ``new``."""
+def diff(old: Sides, new: Sides, max_growth: float | None = None) -> Diff:
+    """What is different in ``new``.
+
+    Memory and transfers are judged by ``max_growth``, a share, between runs of one environment:
+    what another GPU or TensorFlow takes says nothing of the model.
+    """
     old, new = _same_names(old, new)
     tests: list[TestDiff] = []
     compared = 0
@@ -106,16 +112,18 @@ def diff(old: Sides, new: Sides) -> Diff:
             )
         for before, after in pairs:
             was, now = old[test][before], new[test][after]
-            changes, amounts = compare(was.entry, now.entry), tuple(_amounts(was, now))
-            if changes or amounts:
+            changes = compare(was.entry, now.entry)
+            figures = tuple(_amounts(was, now, max_growth if before == after else None))
+            if changes or figures:
                 same = "" if before == after else before
-                tests.append(TestDiff(test, after, same, changes, amounts))
+                tests.append(TestDiff(test, after, same, changes, figures))
     return Diff(
         tuple(tests),
         compared,
         tuple(sorted(set(old) - set(new))),
         tuple(sorted(set(new) - set(old))),
         tuple(notes),
+        max_growth,
     )
 
 
@@ -173,19 +181,9 @@ def _pairs(old: Mapping[str, Side], new: Mapping[str, Side]) -> list[tuple[str, 
     return []
 
 
-def _amounts(old: Side, new: Side) -> list[Amount]:
-    """Memory and transfers, where both files have them."""
+def _amounts(old: Side, new: Side, max_growth: float | None) -> list[Amount]:
+    """Memory and transfers, where both files have them; None doesn't judge them."""
     if old.report is None or new.report is None:
         return []
-    found = [
-        Amount(f"memory on {device}", old.report.memory[device], after, "bytes")
-        for device, after in sorted(new.report.memory.items())
-        if old.report.memory.get(device, after) != after
-    ]
-    was, now = old.report.transfers, new.report.transfers
-    if was is not None and now is not None:
-        if was.count != now.count:
-            found.append(Amount("transfers", was.count, now.count))
-        if was.bytes is not None and now.bytes is not None and was.bytes != now.bytes:
-            found.append(Amount("transfers", was.bytes, now.bytes, "bytes"))
-    return found
+    found = amounts.changed(old.report, new.report)
+    return found if max_growth is None else [amounts.judged(one, max_growth) for one in found]

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from pytest_tfdevice.config import Settings
-from pytest_tfdevice.gate.collected import tail
+from pytest_tfdevice.gate import COMPARED
+from pytest_tfdevice.gate.collected import name_of, node_id
 from pytest_tfdevice.gate.places import place_of
 
 if TYPE_CHECKING:
@@ -77,10 +78,6 @@ class Compared:
     changes: tuple[Change, ...] = ()
 
 
-COMPARED = pytest.StashKey[list[Compared]]()
-"""Where a test's comparisons are kept until it is reported."""
-
-
 @dataclass
 class Checks:
     """The comparison of each test's record."""
@@ -109,7 +106,7 @@ class Checks:
         path = self.file_of(item)
         stored = self._read(path)
         old = stored.get(test, environment)
-        told = Told(item.nodeid, test, environment, _relative(path), self.settings)
+        told = Told(node_id(item), test, environment, _relative(path), self.settings)
         mode = self.settings.baseline
 
         def note(action: Action | Literal["missing"], *changes: Change) -> None:
@@ -181,7 +178,7 @@ def command(mode: str, settings: Settings, *arguments: str) -> str:
 
 def key_of(item: pytest.Item, name: str | None) -> str:
     """The key of a test in its file: with the name of the check, where it has one."""
-    return tail(item.nodeid) if name is None else f"{tail(item.nodeid)}#{name}"
+    return name_of(item) if name is None else f"{name_of(item)}#{name}"
 
 
 def in_ci() -> bool:

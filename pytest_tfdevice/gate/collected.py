@@ -43,9 +43,9 @@ class Collected:
         """Tests, before or after some were deselected."""
         for item in items:
             module = self.modules.setdefault(str(item.path), Module())
-            module.tests.add(tail(item.nodeid))
+            module.tests.add(name_of(item))
             if asks_for_baseline(item):
-                module.baselines.add(tail(item.nodeid))
+                module.baselines.add(name_of(item))
 
     def reported(self, report: pytest.CollectReport, root: Path) -> None:
         """A module was collected, or could not be."""
@@ -56,10 +56,11 @@ class Collected:
         if report.failed:
             self._broken.add(str(root / report.nodeid.split("::")[0]))
 
-    def finish(self, config: pytest.Config) -> None:
-        """Finds out what was collected in whole, from the command line."""
+    def finish(self, config: pytest.Config, *, ended: bool) -> None:
+        """Finds out what was collected in whole, from the command line: nothing, where the
+        collection has not ended."""
         base = config.invocation_params.dir
-        arguments = [] if config.getoption("lf", False) else list(config.args)
+        arguments = list(config.args) if ended and not config.getoption("lf", False) else []
         whole = [(base / arg).resolve() for arg in arguments if "::" not in arg]
         self.folders = [str(path) for path in whole if path.is_dir()]
         for name, module in self.modules.items():
@@ -82,6 +83,25 @@ class Collected:
         self.folders = list(data["folders"])
         for name, (tests, baselines, whole) in data["modules"].items():
             self.modules[name] = Module(set(tests), set(baselines), bool(whole))
+
+
+def name_of(item: pytest.Item) -> str:
+    """``"TestX::test_y[1]"``: the node id without its file, and as pytest made it.
+
+    With ``--dist=loadgroup`` pytest-xdist adds the group to the node ids of its workers, where
+    pytest is older than 9.2.
+    """
+    chain = item.listchain()
+    files = [number for number, node in enumerate(chain) if isinstance(node, pytest.File)]
+    if not files:
+        return tail(item.nodeid)
+    return "::".join(node.name for node in chain[files[-1] + 1 :])
+
+
+def node_id(item: pytest.Item) -> str:
+    """The node id as pytest made it."""
+    file, colons, _ = item.nodeid.partition("::")
+    return f"{file}::{name_of(item)}" if colons else file
 
 
 def tail(nodeid: str) -> str:

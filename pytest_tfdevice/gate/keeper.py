@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_tfdevice.config import Settings
 from pytest_tfdevice.gate.checks import Seen, command
-from pytest_tfdevice.gate.collected import Collected, Module, tail
+from pytest_tfdevice.gate.collected import Collected, Module
 from pytest_tfdevice.gate.places import SUFFIX, place_of
 from pytest_tfdevice.reports.words import count
 
@@ -47,9 +47,9 @@ class Keeper:
     _seen: dict[tuple[str, str, str], Seen] = field(default_factory=dict)
     _passed: set[tuple[str, str]] = field(default_factory=set)
 
-    def add(self, nodeid: str, file: str, seen: Iterable[Mapping[str, Any]]) -> None:
+    def add(self, test: str, file: str, seen: Iterable[Mapping[str, Any]]) -> None:
         """What came of a test that passed."""
-        self._passed.add((file, tail(nodeid)))
+        self._passed.add((file, test))
         for data in seen:
             one = Seen.from_json(data)
             self._seen[one.file, one.test, one.environment] = one

@@ -72,23 +72,23 @@ class ExpectedSkips:
         """True for a test that may skip."""
         return any(line.matches(nodeid) for line in self.lines)
 
-    def judge(self, report: pytest.TestReport) -> None:
+    def judge(self, report: pytest.TestReport, nodeid: str) -> None:
         """Makes a failure of the skip of a marked test that isn't listed."""
-        if not report.skipped or hasattr(report, "wasxfail") or self.lists(report.nodeid):
+        if not report.skipped or hasattr(report, "wasxfail") or self.lists(nodeid):
             return
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"
         report.longrepr = (
             f"skipped, and {self.path} does not list it ({reason}); let it run, or add the line\n"
-            f"{report.nodeid}"
+            f"{nodeid}"
         )
 
-    def add(self, report: pytest.TestReport) -> None:
+    def add(self, report: pytest.TestReport, nodeid: str) -> None:
         """What became of a marked test, by its report."""
         if report.skipped and not hasattr(report, "wasxfail"):
-            self._skipped.add(report.nodeid)
+            self._skipped.add(nodeid)
         elif report.when == "call":
-            self._ran.add(report.nodeid)
+            self._ran.add(nodeid)
 
     def stale(self, collected: Collected) -> list[str]:
         """What is wrong with the list, a line for each of its lines: that a test on it ran, or that

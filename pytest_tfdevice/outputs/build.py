@@ -13,6 +13,7 @@ import pytest
 
 from pytest_tfdevice.baseline.entries import observe
 from pytest_tfdevice.gate.checks import Compared
+from pytest_tfdevice.gate.collected import node_id
 from pytest_tfdevice.kernels.current import gpu_kernels
 from pytest_tfdevice.limits import LimitVerdict
 from pytest_tfdevice.memory import MemoryVerdict
@@ -72,7 +73,7 @@ def compared_only(item: pytest.Item, compared: Sequence[Compared]) -> Seen:
         placements=tuple(p for record in records for p in record.placements),
         notes=tuple(dict.fromkeys(note for record in records for note in record.notes)),
     )
-    result = replace(TestResult.of(item.nodeid, everything, ()), outcome="passed")
+    result = replace(TestResult.of(node_id(item), everything, ()), outcome="passed")
     plain = tuple(one.verdict for one in compared)
     return Seen(everything, result, plain=plain, compared=tuple(compared))
 
@@ -91,7 +92,7 @@ def report_of(item: pytest.Item, seen: Seen, pytest_outcome: str) -> RunReport:
         outcome = "failed"
     refused = result.counting - sum(verdict.counting for verdict in seen.verdicts)
     report = TestReport(
-        nodeid=item.nodeid,
+        nodeid=node_id(item),
         outcome=outcome,
         pytest_outcome=pytest_outcome,
         summary=short.text(result.summary or main.summary),
@@ -120,7 +121,7 @@ def report_of(item: pytest.Item, seen: Seen, pytest_outcome: str) -> RunReport:
 def broken(item: pytest.Item, why: str, pytest_outcome: str) -> RunReport:
     """A test of which nothing can be said, and nobody may take for one that passed."""
     summary = Shortener(item.config.rootpath).text(why)
-    report = TestReport(item.nodeid, "error", pytest_outcome, summary, source=place_of(item))
+    report = TestReport(node_id(item), "error", pytest_outcome, summary, source=place_of(item))
     return replace(empty(), tests=(report,))
 
 

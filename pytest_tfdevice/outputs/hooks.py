@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_tfdevice.config import runs_for_another
 from pytest_tfdevice.gate.collected import is_marked
 from pytest_tfdevice.outputs import github
 from pytest_tfdevice.outputs.files import Written, obstacle, write_all
@@ -34,7 +35,7 @@ class Outputs:
     def __init__(self, config: pytest.Config, watch: TestWatch) -> None:
         self._config = config
         self._watch = watch
-        self._is_worker = hasattr(config, "workerinput")
+        self._is_worker = runs_for_another(config)
         self._gathered = Gathered()
         self._written: list[Written] = []
         self._commands: list[str] = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_tfdevice.gate.checks import COMPARED
+from pytest_tfdevice.gate import COMPARED
 from pytest_tfdevice.gate.collected import asks_for_baseline
 from pytest_tfdevice.results import TestResult
 from pytest_tfdevice.testwatch import EXHAUSTED, NOT_PLACED, WATCHED, TestWatch

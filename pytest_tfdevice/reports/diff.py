@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_tfdevice.baseline.amounts import Amount
 from pytest_tfdevice.baseline.compare import Change
-from pytest_tfdevice.baseline.diff import Amount, Diff, TestDiff
+from pytest_tfdevice.baseline.diff import Diff, TestDiff
 from pytest_tfdevice.reports.changes import line
 from pytest_tfdevice.reports.markdown_text import code, plain
-from pytest_tfdevice.reports.words import count, escape
+from pytest_tfdevice.reports.words import count, escape, percent
 from pytest_tfdevice.units import format_size
 
+MAX_ROWS = 100
+"""Of all tables together: a comment on a pull request holds 65,536 characters."""
 TITLES = (
     ("lost", "left the device"),
     ("new-off", "new, and off the device"),
@@ -22,15 +25,17 @@ TITLES = (
 
 
 def conclusion(found: Diff) -> str:
-    """One line: what left, and what came."""
+    """One line: what left, what came, and what grew."""
     totals = {kind: _total(found, kind) for kind, _ in TITLES}
     if not found.compared:
         return "no test is in both files"
     parts = [f"{totals[kind]:,} {title}" for kind, title in TITLES if totals[kind]]
     tests = count(found.compared, "test")
-    if not parts:
-        return f"no operation moved in {tests}"
-    return f"operations in {tests}: {'; '.join(parts)}"
+    moved = (
+        f"operations in {tests}: {'; '.join(parts)}" if parts else f"no operation moved in {tests}"
+    )
+    grown = sum(any(amount.is_regression for amount in test.amounts) for test in found.tests)
+    return f"{moved}; {count(grown, 'test')} took more of the GPU" if grown else moved
 
 
 def text(found: Diff) -> str:
@@ -43,7 +48,7 @@ def text(found: Diff) -> str:
             if some:
                 lines.append(f"  {title}:")
                 lines += [f"    {escape(line(change))}" for change in some]
-        lines += [f"  {escape(_amount(amount))}" for amount in test.amounts]
+        lines += [f"  {escape(_amount(amount, found))}" for amount in test.amounts]
     rest = _rest(found)
     return "\n".join([*lines, *([""] if rest else []), *map(escape, rest)]) + "\n"
 
@@ -52,13 +57,13 @@ def markdown(found: Diff) -> str:
     """For a comment on a pull request."""
     mark = "❌" if found.is_regression else "✅"
     lines = [f"### {mark} Placement: {plain(conclusion(found))}", ""]
+    rows = MAX_ROWS
     for test in found.tests:
-        lines += [f"**{plain(_head(test))}**", ""]
-        if test.changes:
-            lines += ["| | scope | operation | | before | now | reason |", "|-|-|-|-:|-|-|-|"]
-            lines += [_row(change) for change in test.changes]
-            lines.append("")
-        lines += [f"- {plain(_amount(amount))}" for amount in test.amounts]
+        lines += [f"**{plain(_head(test))}**", "", *_table(test.changes, rows)]
+        rows = max(rows - len(test.changes), 0)
+        for amount in test.amounts:
+            bad = "❌ " if amount.is_regression else ""
+            lines.append(f"- {bad}{plain(_amount(amount, found))}")
         lines += [""] if test.amounts else []
     lines += [f"- {plain(rest)}" for rest in _rest(found)]
     return "\n".join(lines).rstrip() + "\n"
@@ -71,6 +76,17 @@ def _total(found: Diff, kind: str) -> int:
 def _head(test: TestDiff) -> str:
     where = f"{test.before} → {test.environment}" if test.before else test.environment
     return f"{test.test} ({where})"
+
+
+def _table(changes: Sequence[Change], rows: int) -> list[str]:
+    """A table of changes, of so many rows at most, and the blank line after it."""
+    lines = []
+    if changes and rows:
+        lines += ["| | scope | operation | | before | now | reason |", "|-|-|-|-:|-|-|-|"]
+        lines += [*(_row(change) for change in changes[:rows]), ""]
+    if len(changes) > rows:
+        lines += [f"… and {count(len(changes) - rows, 'more change')}", ""]
+    return lines
 
 
 def _row(change: Change) -> str:
@@ -87,12 +103,16 @@ def _row(change: Change) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _amount(amount: Amount) -> str:
+def _amount(amount: Amount, found: Diff) -> str:
     if amount.unit == "bytes":
         before, after = format_size(amount.before), format_size(amount.after)
     else:
         before, after = f"{amount.before:,}", f"{amount.after:,}"
-    return f"{amount.what}: {before} → {after}"
+    text = f"{amount.what}: {before} → {after}"
+    if not amount.is_regression or found.max_growth is None:
+        return text
+    grown = f"{percent(amount.growth)} more, " if amount.before else ""
+    return f"{text} ({grown}{percent(found.max_growth)} is allowed)"
 
 
 def _rest(found: Diff) -> list[str]:

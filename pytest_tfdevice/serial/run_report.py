@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_tfdevice.classify import Class
-from pytest_tfdevice.explain import Reason
 from pytest_tfdevice.memory import GpuMemory
 from pytest_tfdevice.model import Device, DeviceInfo, Placement, SourceLine
+from pytest_tfdevice.reason import Reason
 from pytest_tfdevice.serial import documents
 from pytest_tfdevice.serial.codec import Codec, FormatError
 from pytest_tfdevice.serial.records import DEVICE, _body
@@ -109,7 +109,10 @@ class BaselineCheck:
 
     @property
     def passed(self) -> bool:
-        return self.action != "missing" and not any(c.is_regression for c in self.changes)
+        """What was recorded anew is what is meant, whatever moved."""
+        if self.action == "checked":
+            return not any(change.is_regression for change in self.changes)
+        return self.action != "missing"
 
 
 @dataclass(frozen=True)

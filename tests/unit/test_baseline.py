@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,14 +12,13 @@ from hypothesis import strategies as st
 from random_records import OPERATION_LISTS, RECORDS
 from tensorflow_facts import CPU, GPU, GPU1, place, record
 
-from pytest_tfdevice.baseline import diff, files, names
+from pytest_tfdevice.baseline import files, names
 from pytest_tfdevice.baseline.compare import Change, compare
 from pytest_tfdevice.baseline.entries import Entry, Environment, by_hand, keep_reasons, observe
 from pytest_tfdevice.model import Device, DeviceInfo, DeviceSpec, Placement, Record
 from pytest_tfdevice.patterns import Rule
-from pytest_tfdevice.reports import diff as texts
 from pytest_tfdevice.rules import judge
-from pytest_tfdevice.serial.run_report import Operation, RunReport, TestReport, Transfers
+from pytest_tfdevice.serial.run_report import BaselineCheck, Operation
 
 RULE = Rule(DeviceSpec(type="GPU"))
 
@@ -212,6 +212,15 @@ def test_what_changed(
     assert changes(entry(*(op(*o) for o in old)), entry(*(op(*o) for o in new))) == expected
 
 
+@pytest.mark.parametrize(
+    ("action", "passed"),
+    [("checked", False), ("updated", True), ("created", True), ("missing", False)],
+)
+def test_a_regression_that_was_recorded_is_none(action: Any, passed: bool) -> None:
+    lost = Change("lost", "a", "X", 1, "GPU:0", "CPU:0")
+    assert BaselineCheck(action, "f", "t", "e", (lost,)).passed is passed
+
+
 def test_a_test_meant_for_the_cpu_loses_what_leaves_it() -> None:
     old, new = op("a X CPU:0"), op("a X GPU:0")
     assert [c.kind for c in compare(Entry((old,)), Entry((new,), "CPU"))] == ["lost"]
@@ -333,83 +342,3 @@ def test_an_empty_file_is_removed(tmp_path: Path) -> None:
     assert files.change(path, {("test", "env"): None}) is True
     assert not path.exists()
     assert files.change(path, {("test", "env"): None}) is False
-
-
-# ---------------------------------------------------------------------------------- diff
-
-
-def baseline(**tests: Entry) -> diff.Sides:
-    return {test: {"GPU": diff.Side(found)} for test, found in tests.items()}
-
-
-def test_what_only_one_file_has_is_named() -> None:
-    found = diff.diff(baseline(a=entry(), b=entry()), baseline(b=entry(), c=entry()))
-    assert (found.compared, found.only_old, found.only_new) == (1, ("a",), ("c",))
-    assert not found.is_regression
-
-
-def test_another_environment_is_compared_where_there_is_no_doubt() -> None:
-    old = {"a": {"TensorFlow 2.15": diff.Side(entry(op("a X GPU:0")))}}
-    new = {"a": {"TensorFlow 2.21": diff.Side(entry(op("a X CPU:0")))}}
-    found = diff.diff(old, new)
-    assert found.is_regression
-    assert found.tests[0].before == "TensorFlow 2.15"
-    new["a"]["another"] = diff.Side(entry())
-    found = diff.diff(old, new)
-    assert found.compared == 0
-    assert "a was not compared" in found.notes[0]
-
-
-def run_report(*tests: TestReport) -> RunReport:
-    return RunReport("2.21.0", devices=(DeviceInfo(GPU, simulated=True),), tests=tests)
-
-
-def test_a_report_is_compared_with_a_baseline(tmp_path: Path) -> None:
-    old, new = tmp_path / "old.json", tmp_path / "new.json"
-    run_report(TestReport("t/test_a.py::test_x", "passed", operations=(op("a X GPU:0"),))).write(
-        old
-    )
-    key = "test_x", "simulated GPU, TensorFlow 2.21"
-    files.change(new, {key: entry(op("a X CPU:0", reason="dtype"))})
-    found = diff.diff(diff.read(str(old)), diff.read(str(new)))
-    assert found.compared == 1
-    assert found.tests[0].changes == (Change("lost", "a", "X", 1, "GPU:0", "CPU:0", "dtype"),)
-
-
-def test_memory_and_transfers_are_compared_where_both_have_them(tmp_path: Path) -> None:
-    old = TestReport("t", "passed", memory={"GPU:0": 2**20}, transfers=Transfers(2, 8))
-    new = TestReport("t", "passed", memory={"GPU:0": 2**21, "GPU:1": 1}, transfers=Transfers(5))
-    paths = [tmp_path / name for name in ("old.json", "new.json")]
-    for path, test in zip(paths, (old, new), strict=True):
-        run_report(test).write(path)
-    found = diff.diff(*(diff.read(str(path)) for path in paths))
-    assert [(a.what, a.before, a.after) for a in found.tests[0].amounts] == [
-        ("memory on GPU:0", 2**20, 2**21),
-        ("transfers", 2, 5),
-    ]
-    assert "memory on GPU:0: 1 MiB → 2 MiB" in texts.text(found)
-    assert not found.is_regression
-
-
-def test_what_does_not_count_moves_unheeded() -> None:
-    quiet = Operation("a", "Shape", "GPU:0", counts=False)
-    moved = Operation("a", "Shape", "CPU:0", counts=False)
-    assert compare(Entry((quiet,)), Entry((moved,))) == ()
-
-
-HOSTILE = "a|b`c`<script>*x*\n::error::[l](u)\x1b[31m"
-
-
-def test_hostile_names_stay_text() -> None:
-    hostile = Operation(HOSTILE, HOSTILE, "GPU:0")
-    found = diff.diff(baseline(), baseline())
-    old = {HOSTILE: {"GPU": diff.Side(Entry((hostile,)))}}
-    new = {HOSTILE: {"GPU": diff.Side(Entry(()))}}
-    found = diff.diff(old, new)
-    for text in (texts.text(found), texts.markdown(found)):
-        assert "\x1b" not in text
-        assert "\n::error" not in text
-    rows = [line for line in texts.markdown(found).splitlines() if line.startswith("| ")]
-    assert all(row.replace("\\|", "").count("|") == 8 for row in rows)
-    assert "<script" not in texts.markdown(found)
-    assert "](" not in texts.markdown(found).replace("\\](", "")

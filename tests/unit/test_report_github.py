@@ -11,9 +11,9 @@ from hostile_reports import CPU, HOSTILE, hostile_report, offending
 from hypothesis import given, settings
 from random_records import REPORTS
 
-from pytest_tfdevice.explain import Reason
 from pytest_tfdevice.model import Placement, SourceLine
 from pytest_tfdevice.outputs.github import SUMMARY_LIMIT, Workspace, commands, summarise, tell
+from pytest_tfdevice.reason import Reason
 from pytest_tfdevice.reports.text import table
 from pytest_tfdevice.reports.words import escape
 from pytest_tfdevice.serial.run_report import Check, RunReport, TestReport

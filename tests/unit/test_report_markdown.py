@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from random_records import REPORTS
 
 from pytest_tfdevice.baseline.compare import Change
-from pytest_tfdevice.explain import Reason
 from pytest_tfdevice.model import DeviceInfo, Placement, SourceLine
+from pytest_tfdevice.reason import Reason
 from pytest_tfdevice.reports.markdown import COMMENT_LIMIT, page
 from pytest_tfdevice.serial.run_report import (
     BaselineCheck,
