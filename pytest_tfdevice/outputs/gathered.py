@@ -26,8 +26,8 @@ class Gathered:
     _crashed: dict[str, str] = field(default_factory=dict)
     _ran: set[str] = field(default_factory=set)
 
-    def add(self, report: pytest.TestReport, packed: str | None, *, skipped: bool) -> None:
-        """A report of pytest's; ``skipped`` for that of a marked test which was."""
+    def add(self, report: pytest.TestReport, packed: str | None, *, skipped: str) -> None:
+        """A report of pytest's; ``skipped`` is the node id of a marked test which was."""
         if str(report.outcome) == "rerun":
             return
         if report.when == "call" or report.outcome == "failed":
@@ -37,7 +37,7 @@ class Gathered:
         if report.when not in ("setup", "call", "teardown"):  # pytest-xdist: its worker died
             self._crashed[report.nodeid] = str(report.longrepr)
         if skipped:
-            self._skipped[report.nodeid] = _reason(report)
+            self._skipped[skipped] = _reason(report)
 
     @property
     def is_empty(self) -> bool:

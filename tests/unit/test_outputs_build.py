@@ -42,6 +42,7 @@ def verdict(record: Record, device: str = "GPU", **more: Any) -> Verdict:
 def report(record: Record, *verdicts: Verdict, result: TestResult | None = None) -> TestReport:
     item: Any = SimpleNamespace(
         nodeid="a/t.py::test_x",
+        listchain=list,
         location=("a/t.py", 4, "test_x"),
         config=SimpleNamespace(rootpath=Path("/w")),
         ihook=SimpleNamespace(pytest_tfdevice_classify=lambda placement: None),
@@ -114,7 +115,10 @@ def test_memory_and_its_limit() -> None:
     record = Record((op("Exp", GPU),), memory=memory, devices=(DeviceInfo(GPU),))
     limit = judge_memory(memory, MemoryLimit(max_bytes=1024))
     item: Any = SimpleNamespace(
-        nodeid="t", location=("t.py", None, "t"), config=SimpleNamespace(rootpath=Path("/w"))
+        nodeid="t",
+        listchain=list,
+        location=("t.py", None, "t"),
+        config=SimpleNamespace(rootpath=Path("/w")),
     )
     judged = verdict(record)
     result = TestResult.of("t", record, (judged,), (limit,))
