@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -129,10 +130,10 @@ def empty() -> RunReport:
     return RunReport(python=platform.python_version(), plugin=own_version())
 
 
-def place_of(item: pytest.Item) -> SourceLine | None:
-    """Where a test is defined, from the root of the run."""
+def place_of(item: pytest.Item) -> SourceLine:
+    """Where a test is defined, from the root of the run; the first line where pytest knows none."""
     file, line, name = item.location
-    return SourceLine(file, line + 1, name) if line is not None else None
+    return SourceLine(file.replace(os.sep, "/"), (line or 0) + 1, name)
 
 
 def without_the_rest(report: RunReport) -> RunReport:

@@ -10,7 +10,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_tfdevice import results
-    from pytest_tfdevice.serial.run_report import RunReport
+    from pytest_tfdevice.serial.run_report import RunReport, TestReport
 
 
 @dataclass
@@ -26,8 +26,8 @@ class Gathered:
     _crashed: dict[str, str] = field(default_factory=dict)
     _ran: set[str] = field(default_factory=set)
 
-    def add(self, report: pytest.TestReport, packed: str | None, *, skipped: bool) -> None:
-        """A report of pytest's; ``skipped`` for that of a marked test which was."""
+    def add(self, report: pytest.TestReport, packed: str | None, *, skipped: str) -> None:
+        """A report of pytest's; ``skipped`` is the node id of a marked test which was."""
         if str(report.outcome) == "rerun":
             return
         if report.when == "call" or report.outcome == "failed":
@@ -37,7 +37,7 @@ class Gathered:
         if report.when not in ("setup", "call", "teardown"):  # pytest-xdist: its worker died
             self._crashed[report.nodeid] = str(report.longrepr)
         if skipped:
-            self._skipped[report.nodeid] = _reason(report)
+            self._skipped[skipped] = _reason(report)
 
     @property
     def is_empty(self) -> bool:
@@ -55,15 +55,12 @@ class Gathered:
         from pytest_tfdevice.outputs.build import empty
         from pytest_tfdevice.outputs.parcel import joined, unpack
         from pytest_tfdevice.outputs.paths import in_repository
-        from pytest_tfdevice.serial.run_report import SkippedTest, TestReport
+        from pytest_tfdevice.serial.run_report import SkippedTest
 
         whole = replace(
             empty(),
             root=in_repository(root),
-            tests=tuple(
-                TestReport(nodeid, "error", "failed", f"it was not watched: {why}")
-                for nodeid, why in self._crashed.items()
-            ),
+            tests=tuple(_crashed(*one) for one in self._crashed.items()),
             skipped=tuple(SkippedTest(*one) for one in sorted(self._skipped.items())),
             ran=len(self._ran),
             stale_allow=summed.stale_allow,
@@ -71,6 +68,15 @@ class Gathered:
             exit_status=int(exit_status),
         )
         return joined(map(unpack, self._parcels.values()), whole)
+
+
+def _crashed(nodeid: str, why: str) -> TestReport:
+    from pytest_tfdevice.model import SourceLine
+    from pytest_tfdevice.serial.run_report import TestReport
+
+    file, _, name = nodeid.partition("::")
+    summary = f"it was not watched: {why}"
+    return TestReport(nodeid, "error", "failed", summary, source=SourceLine(file, 1, name))
 
 
 def _reason(report: pytest.TestReport) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_tfdevice.config import runs_for_another
-from pytest_tfdevice.gate.collected import is_marked
+from pytest_tfdevice.gate.collected import is_marked, node_id
 from pytest_tfdevice.outputs import github
 from pytest_tfdevice.outputs.files import Written, obstacle, write_all
 from pytest_tfdevice.outputs.gathered import Gathered
@@ -64,7 +64,7 @@ class Outputs:
         if packed:
             setattr(report, PARCEL, packed)
         elif report.skipped and is_marked(item) and not hasattr(report, "wasxfail"):
-            setattr(report, SKIPPED, True)
+            setattr(report, SKIPPED, node_id(item))
         return report
 
     @pytest.hookimpl(tryfirst=True)
@@ -73,7 +73,7 @@ class Outputs:
             return
         # pytest keeps its reports until the run ends; what is packed need not stay there too.
         packed = report.__dict__.pop(PARCEL, None)
-        self._gathered.add(report, packed, skipped=hasattr(report, SKIPPED))
+        self._gathered.add(report, packed, skipped=getattr(report, SKIPPED, ""))
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         self._gathered.ended = str(excinfo.value) or type(excinfo.value).__name__

@@ -11,7 +11,9 @@ _GAP = "&#8203;"
 Markdown has been read, so that a backslash is no help; not in ``<code>`` and ``<pre>``."""
 
 _MARKUP = re.compile(r"[&<>\\`*_{}\[\]|~!$#@]")
-_LINKING = re.compile(r"(?<=[@#])|(?<=:)(?=//|[\w+-]+:)|(?<=\bwww)(?=\.)|(?<=\bGH-)", re.IGNORECASE)
+_LINKING = re.compile(
+    r"(?<=[@#])|(?<=:)(?=//|(?!\d\d?:)[\w+-]+:)|(?<=\bwww)(?=\.)|(?<=\bGH-)", re.IGNORECASE
+)
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 

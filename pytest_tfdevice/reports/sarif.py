@@ -24,6 +24,8 @@ ROOT = "SRCROOT"
 FINGERPRINT = "tfdevice/v1"
 MAX_RESULTS = 5000
 """GitHub shows as many of a run, the worst first, and refuses more than 25,000."""
+MAX_TESTS = 100
+"""Named of a result; a line of a model may be run by every test."""
 INTERRUPTED = 2
 """Exit status of pytest, and all above: the run did not come to its end."""
 
@@ -99,7 +101,7 @@ def _results(found: Iterable[Finding], root: str) -> list[dict[str, Any]]:
             "level": finding.level,
             "message": {"text": _message(finding)},
             "partialFingerprints": {FINGERPRINT: f"{fingerprint}:{seen[fingerprint]}"},
-            "properties": {"tests": [said(test) for test in finding.tests]},
+            "properties": {"tests": [said(test) for test in finding.tests[:MAX_TESTS]]},
         }
         if finding.source is not None:
             result["locations"] = [_location(finding.source, root)]

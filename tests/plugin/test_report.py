@@ -82,11 +82,12 @@ def test_the_file_holds_the_tests_and_the_end_of_the_run_names_it(suite: Suite) 
 
 
 def test_several_files_each_by_its_ending(suite: Suite) -> None:
-    names = ["r.json", "R.MD", "r.sarif"]
+    names = ["r.json", "R.MD", "r.sarif", "r.html"]
     done = suite.run(*(f"--tfdevice-report={name}" for name in (*names, "./r.json")))
     assert written(done) == names, "a file that is named twice is written once"
     assert (suite.folder / "R.MD").read_text().startswith("### ✅ Where TensorFlow ran: ")
     assert json.loads((suite.folder / "r.sarif").read_text())["version"] == "2.1.0"
+    assert (suite.folder / "r.html").read_text().lower().startswith("<!doctype html>")
     assert report(suite)["ran"] == 2
 
 
@@ -290,6 +291,7 @@ def test_a_test_that_killed_its_worker_is_no_success(suite: Suite) -> None:
     test = reported(report(suite))["test_n.py::test_x"]
     assert test["outcome"] == "error"
     assert "it was not watched: worker 'gw0' crashed" in test["summary"]
+    assert test["source"]["file"] == "test_n.py"
 
 
 UNSHAPED = """

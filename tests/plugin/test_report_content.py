@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -324,3 +325,46 @@ def test_a_watched_run_over_workers(tmp_path: Path) -> None:
     assert (inverse["origin"], inverse["source"]["line"]) == ("session", 12)
     head = (tmp_path / "r.md").read_text().splitlines()[0]
     assert head.endswith("1 judged test kept to the device; 2 more watched only")
+
+
+EVIL = """
+import pytest, tensorflow as tf
+
+CODE = (
+    "import tensorflow as tf\\n"
+    "def step(x):\\n"
+    "  with tf.device('/CPU:0'):\\n"
+    "    return tf.exp(x)\\n"
+)
+
+@pytest.mark.on_gpu
+@pytest.mark.parametrize("x", ["<script>", "::error::pwned"])
+def test_evil(x):
+    names = {}
+    exec(compile(CODE, "evil\\n::error file=a::pwned ##[error]pwned<script>", "exec"), names)
+    step = names["step"]
+    step.__name__ = step.__qualname__ = "<script>\\n::stop-commands::pwned"
+    step(tf.ones([2, 2]))
+    tf.function(step, autograph=False)(tf.ones([2, 2]))
+    tf.function(step, autograph=False, jit_compile=True)(tf.ones([2, 2]))
+"""
+COMMAND = re.compile(r"::error (?:[a-z]+=[^:,\r\n]*,?)+::[^\r\n]*")
+
+
+def test_names_are_text_in_every_output(tmp_path: Path) -> None:
+    endings = ("json", "md", "sarif", "html")
+    env = {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": str(tmp_path)}
+    env["GITHUB_STEP_SUMMARY"] = str(tmp_path / "summary.md")
+    args = [f"--tfdevice-report=r.{ending}" for ending in endings]
+    run = run_simulated(tmp_path, EVIL, *args, env=env)
+    assert "2 of 2 judged tests left the device" in run.summary, run.output
+    commands = [line for line in run.output.splitlines() if line.lstrip().startswith("::")]
+    assert commands
+    assert all(COMMAND.fullmatch(line) for line in commands), commands
+    assert "##[" not in run.output
+    for name in ("r.md", "summary.md", "r.html"):
+        text = (tmp_path / name).read_text()
+        assert "pwned" in text
+        assert not any(line.lstrip().startswith("::") for line in text.splitlines()), name
+    for name in ("r.md", "summary.md"):
+        assert "<script" not in (tmp_path / name).read_text()

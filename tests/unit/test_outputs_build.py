@@ -115,7 +115,10 @@ def test_memory_and_its_limit() -> None:
     record = Record((op("Exp", GPU),), memory=memory, devices=(DeviceInfo(GPU),))
     limit = judge_memory(memory, MemoryLimit(max_bytes=1024))
     item: Any = SimpleNamespace(
-        nodeid="t", location=("t.py", None, "t"), config=SimpleNamespace(rootpath=Path("/w"))
+        nodeid="t",
+        listchain=list,
+        location=("t.py", None, "t"),
+        config=SimpleNamespace(rootpath=Path("/w")),
     )
     judged = verdict(record)
     result = TestResult.of("t", record, (judged,), (limit,))
@@ -125,4 +128,4 @@ def test_memory_and_its_limit() -> None:
         ("memory", "failed"),
     ]
     assert (dict(test.memory), test.gpu_memory) == ({"GPU:0": 2048}, memory)
-    assert test.source is None
+    assert test.source == SourceLine("t.py", 1, "t")

@@ -14,6 +14,7 @@ from pytest_tfdevice.baseline.compare import Change
 from pytest_tfdevice.model import DeviceInfo, Placement, SourceLine
 from pytest_tfdevice.reason import Reason
 from pytest_tfdevice.reports.markdown import COMMENT_LIMIT, page
+from pytest_tfdevice.reports.markdown_text import plain
 from pytest_tfdevice.serial.run_report import (
     BaselineCheck,
     Check,
@@ -83,6 +84,11 @@ def test_github_makes_no_link_mention_or_emoji_of_a_name() -> None:
     for linked in ("@octocat", "#1", "GH-2", ":tada:", "https://", "www.evil"):
         assert linked not in shown
     assert "octocat" in shown
+
+
+def test_a_device_before_a_colon_is_no_emoji() -> None:
+    assert plain("could not be placed on GPU:0: dtype") == "could not be placed on GPU:0: dtype"
+    assert plain(":100: :a:") == ":&#8203;100: :&#8203;a:"
 
 
 @given(REPORTS)
