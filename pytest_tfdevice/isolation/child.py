@@ -41,7 +41,9 @@ def main(descriptor: int) -> NoReturn:
     job = _receive(sock)
     threading.Thread(target=_follow, args=(sock,), daemon=True).start()
     sys.argv = list(job.argv)
-    sys.exit(pytest.main(list(job.args), plugins=[IsolatedTest(sock, job)]))
+    status = pytest.main(list(job.args), plugins=[IsolatedTest(sock, job)])
+    wire.send(sock, ("end", None))
+    sys.exit(status)
 
 
 class IsolatedTest:
@@ -87,9 +89,15 @@ class IsolatedTest:
         self, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
         """Whatever other plugins sort out or reorder."""
-        mine = [item for item in items if item.nodeid == self._job.nodeid][:1]
+        # --dist loadgroup of pytest-xdist adds "@GROUP" to node ids, in its workers only.
+        wanted = {self._job.nodeid, self._job.nodeid.rpartition("@")[0]}
+        mine = [item for item in items if item.nodeid in wanted][-1:]
         if not mine:
-            self._tell("trouble", f"it is not among the {len(items)} tests that were found there")
+            self._tell(
+                "trouble",
+                f"it is not among the {len(items)} tests that were found there: its id must be the "
+                "same in every process",
+            )
         items[:] = mine
         try:
             return (yield)

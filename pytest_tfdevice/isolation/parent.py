@@ -50,6 +50,8 @@ class Replay:
         ) as process:
             try:
                 for kind, content in process.messages():
+                    if kind == "end":
+                        break
                     getattr(self, f"_on_{kind}")(content)
                 self._end(process, process.wait())
             except KeyboardInterrupt:
@@ -84,6 +86,7 @@ class Replay:
     def _on_report(self, data: dict[str, Any]) -> None:
         config = self._item.config
         self._log_teardown()
+        data["nodeid"] = self._item.nodeid  # in a worker of pytest-xdist it may have an ending
         report = config.hook.pytest_report_from_serializable(config=config, data=data)
         self._last = report
         if report.when == "teardown":

@@ -23,7 +23,7 @@ POLL = 0.1
 """Seconds between looks at whether the process has ended: its end of the socket may live on in
 processes that the test left behind."""
 EXIT_GRACE = 60.0
-"""Seconds for a process to end once its test has."""
+"""Seconds for a process to end once pytest has in it: threads that a test left may hold it."""
 INTERRUPT_GRACE = 3.0
 """Seconds for a process that was interrupted from the keyboard, as this one was, to clean up."""
 TAIL = 8192
@@ -141,7 +141,7 @@ class TestProcess:
 def describe_end(status: int | None) -> str:
     """How a process ended, in words: "died by SIGSEGV"."""
     if status is None:
-        return f"had not ended {EXIT_GRACE:.0f} s later, and was killed"
+        return f"was killed because it did not end within {EXIT_GRACE:.0f} s"
     if status < 0:
         with contextlib.suppress(ValueError):
             return f"died by {signal.Signals(-status).name}"

@@ -77,7 +77,7 @@ def test_descriptors_travel_with_a_message(tmp_path) -> None:
         (-200, "died by signal 200"),
         (0, "ended with exit status 0"),
         (3, "ended with exit status 3"),
-        (None, "had not ended 60 s later, and was killed"),
+        (None, "was killed because it did not end within 60 s"),
     ],
 )
 def test_how_a_process_ended(status: int | None, text: str) -> None:
