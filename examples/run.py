@@ -39,7 +39,8 @@ PLANTED = {
     ),
     "test_left_on_the_cpu": (
         "25 of 25 operations that count ran on the CPU",
-        "GPU:0's memory is 90 % reserved and 0 % used; 0 of 25 operations that count ran on it",
+        "GPU:0's memory is 90 % reserved and 0 % used; 0 of 25 operations that count ran on it; "
+        "100 % of the op time of Sessions was spent on CPU:0",
     ),
     "test_offloaded_head": (
         "on CPU:0: requested-elsewhere",

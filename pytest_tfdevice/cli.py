@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
-    from pytest_tfdevice.log_facts import LogFacts
+    from pytest_tfdevice.logs.facts import LogFacts
     from pytest_tfdevice.model import Placement
 
 PROG = "pytest-tfdevice"
@@ -231,9 +231,9 @@ def _explain_arguments(parser: argparse.ArgumentParser) -> None:
 def _explain(args: argparse.Namespace) -> int:
     from pytest_tfdevice.kernels.ops import shipped_signatures
     from pytest_tfdevice.kernels.shipped import NoTableError, table_text
-    from pytest_tfdevice.log_explain import explain_log
-    from pytest_tfdevice.log_facts import LogFacts
-    from pytest_tfdevice.log_kernels import choose_kernels
+    from pytest_tfdevice.logs.explain import explain_log
+    from pytest_tfdevice.logs.facts import LogFacts
+    from pytest_tfdevice.logs.kernels import choose_kernels
     from pytest_tfdevice.reports import log_text
     from pytest_tfdevice.versions import installed_tensorflow
 

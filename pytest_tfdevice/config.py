@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 DEFAULT_MEMORY = 16 * 2**30
 DEFAULT_TOP = 10
 
+ISOLATED = "tfdevice-isolated"
+"""pytest's name for the plugin of a process that runs one test for another one."""
+
 
 @dataclass(frozen=True)
 class Simulate:
@@ -108,6 +111,7 @@ class Settings:
             one of ``GITHUB_MODES``.
         junit: whether the properties of watched tests, which ``--junitxml`` writes, tell where they
             ran.
+        logdir: where graphs are written for TensorBoard, None for nowhere.
     """
 
     simulate: Simulate | None = None
@@ -124,6 +128,7 @@ class Settings:
     report: tuple[Path, ...] = ()
     github: str = "auto"
     junit: bool = True
+    logdir: Path | None = None
 
     @classmethod
     def of(cls, config: pytest.Config) -> Settings:
@@ -150,6 +155,7 @@ class Settings:
             report=_reports(config, texts["report"] or ()),
             github=_read("github", texts["github"] or "auto", _github_mode),
             junit=texts["junit"] is None or bool(texts["junit"]),
+            logdir=_path(config, "logdir", texts["logdir"]),
         )
 
     @property
@@ -175,6 +181,17 @@ class Settings:
                 value = "off"
             shown.append(field.name if value is True else f"{field.name}={value}")
         return shown
+
+
+def runs_for_another(config: pytest.Config) -> bool:
+    """True in a worker of pytest-xdist, and in the own process of an isolated test: another process
+    looks after what belongs to the run."""
+    return hasattr(config, "workerinput") or is_isolated(config)
+
+
+def is_isolated(config: pytest.Config) -> bool:
+    """True in the own process of an isolated test."""
+    return bool(config.pluginmanager.has_plugin(ISOLATED))
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -284,6 +301,14 @@ def add_options(parser: pytest.Parser) -> None:
         "junit",
         "Add tfdevice_... properties of watched tests to the file of --junitxml (default); off for "
         "those who hold it to a schema that has no properties.",
+    )
+    _option(
+        parser,
+        group,
+        "logdir",
+        "Write the graphs that watched tests ran, with the device of each node, to a folder that "
+        "TensorBoard reads: tensorboard --logdir DIR.",
+        metavar="DIR",
     )
 
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal, get_args
 
 from pytest_tfdevice.classify import is_value_dtype, is_variable_handle, uses_variable
 from pytest_tfdevice.kernels.match import (
@@ -26,41 +24,10 @@ from pytest_tfdevice.kernels.match import (
 )
 from pytest_tfdevice.kernels.table import KernelEntry
 from pytest_tfdevice.model import Device, DeviceScope, DeviceSpec, OpSignature, Placement, Record
-
-ReasonCode = Literal[
-    "requested-elsewhere",
-    "no-kernel",
-    "dtype",
-    "colocated",
-    "host-memory",
-    "no-gpu",
-    "moved",
-    "xla",
-    "unknown",
-]
-REASON_CODES: tuple[str, ...] = get_args(ReasonCode)
+from pytest_tfdevice.reason import Reason
 
 _LIKED_DTYPES = ("float32", "int64", "float16", "bfloat16", "float64")
 """What to cast to, by preference, where a kernel takes it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why an op is not on the device that it should be on.
-
-    ``evidence`` and ``mend`` are one line each: how that is known, and how to change it.
-    ``cause``: for ``colocated`` the own reason of the op that it is tied to.
-    """
-
-    code: ReasonCode
-    evidence: str
-    mend: str
-    cause: Reason | None = None
-
-    @property
-    def root(self) -> ReasonCode:
-        """The code at the end of a chain of colocations."""
-        return self.cause.root if self.cause is not None else self.code
 
 
 def explain(

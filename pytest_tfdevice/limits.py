@@ -58,5 +58,7 @@ def idle_sentence(record: Record, verdicts: Iterable[Verdict]) -> str | None:
     """The classic case in a sentence, by what the verdicts on GPUs counted."""
     for verdict in verdicts:
         if verdict.rule.target.type == "GPU":
-            return full_but_idle(record.memory, verdict.on_target, verdict.counting)
+            return full_but_idle(
+                record.memory, verdict.on_target, verdict.counting, record.op_times
+            )
     return None

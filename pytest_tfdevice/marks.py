@@ -55,7 +55,7 @@ class Plan:
 
     ``requirement`` is None for a test that runs anywhere; ``rules``, ``memory`` and ``transfers``
     are what its record is judged by, each on its own.  ``baseline`` is None for a test that has
-    none.
+    none.  ``isolated``: it runs in a process of its own.
     """
 
     requirement: Requirement | None = None
@@ -63,6 +63,7 @@ class Plan:
     memory: tuple[MemoryLimit, ...] = ()
     transfers: tuple[TransferLimit, ...] = ()
     baseline: Baseline | None = None
+    isolated: bool = False
 
     @property
     def marked(self) -> bool:
@@ -93,6 +94,7 @@ class _Mark:
     baseline: Baseline | None = None
     memory: MemoryLimit | None = None
     transfers: TransferLimit | None = None
+    isolated: bool = False
     text: str = field(default="", compare=False)
 
 
@@ -168,13 +170,19 @@ def gpu_memory(
     max_fraction: float | None = None,
     index: int | None = None,
     max_growth: str | int | None = None,
+    isolated: bool = False,
 ) -> _Mark:
     """fail the test when the peak on a GPU exceeds `max_bytes` ("2 GiB") or `max_fraction` of \
 that GPU's memory (0.5), or when more than `max_growth` is still held after the test that was not \
-before. Skips where there is no GPU, as requires_gpu does."""
+before. `isolated`: run the test in a fresh process, where its own memory fraction is in force. \
+Skips where there is no GPU, as requires_gpu does."""
     from pytest_tfdevice.memory import memory_limit
 
-    return _Mark(frozenset(), memory=memory_limit(max_bytes, max_fraction, index, max_growth))
+    if not isinstance(isolated, bool):
+        raise MarkError(f"isolated={isolated!r} is neither True nor False")
+    limits = (max_bytes, max_fraction, index, max_growth)
+    memory = memory_limit(*limits) if not isolated or any(x is not None for x in limits) else None
+    return _Mark(frozenset(), memory=memory, isolated=isolated)
 
 
 def gpu_transfers(
@@ -239,7 +247,10 @@ def plan(item: pytest.Item, settings: Settings) -> Plan:
     for index in [limit.index for limit in memory] + [None] * len(transfers):
         known = requirement or Requirement()
         requirement = replace(known, count=max(known.count, (index or 0) + 1))
-    return Plan(requirement, tuple(rules), memory, transfers, baseline)
+    nearest = _nearest(read["gpu_memory"], "isolated")
+    if isolated := nearest is not None and nearest.isolated:
+        requirement = requirement or Requirement()
+    return Plan(requirement, tuple(rules), memory, transfers, baseline, isolated)
 
 
 def enforced(settings: Settings) -> Rule:
@@ -261,7 +272,9 @@ def _read(item: pytest.Item, mark: pytest.Mark) -> _Mark:
         read = function(*mark.args, **mark.kwargs)
     except TypeError as error:
         why = str(error).replace(f"{mark.name}() ", "")
-        raise _usage_error(item, mark, f"{why}; it is {_signature_text(mark.name)}") from None
+        raise _usage_error(
+            item, mark, f"{why}; it is {mark.name}{_plain_signature(function)}"
+        ) from None
     except ValueError as error:  # MarkError, DeviceError, PatternError, RuleError, SizeError
         raise _usage_error(item, mark, str(error)) from None
     names = list(inspect.signature(function).parameters)
@@ -342,8 +355,7 @@ def _limits(
 
 
 def _merge_requirements(marks: Sequence[_Mark]) -> Requirement | None:
-    found = [mark.requirement for mark in marks if mark.requirement is not None]
-    if not found:
+    if not marks:
         return None
     merged = Requirement()
     for name in ("count", "memory", "compute_capability"):
@@ -375,10 +387,6 @@ def _capability(value: Any) -> tuple[int, int]:
         raise MarkError(
             f"compute_capability={value!r} is none: such as 7.0, '8.6' or (8, 6)"
         ) from None
-
-
-def _signature_text(name: str) -> str:
-    return f"{name}{_plain_signature(MARKERS[name])}"
 
 
 def _plain_signature(function: Callable[..., Any]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_tfdevice.model import Device
+from pytest_tfdevice.op_times import OpTime, percent, sentence
 from pytest_tfdevice.units import format_size, parse_size
 from pytest_tfdevice.verdict import Outcome
 
@@ -127,7 +128,9 @@ def memory_limit(max_bytes: Any, max_fraction: Any, index: Any, max_growth: Any)
         LimitError, SizeError: one is wrong; the message says which.
     """
     if max_bytes is None and max_fraction is None and max_growth is None:
-        raise LimitError("it limits nothing: give max_bytes, max_fraction or max_growth")
+        raise LimitError(
+            "it limits nothing: give max_bytes, max_fraction, max_growth or isolated=True"
+        )
     if index is not None and (not isinstance(index, int) or isinstance(index, bool) or index < 0):
         raise LimitError(f"index={index!r} is no GPU number: a whole number from 0 up")
     if max_fraction is not None and (
@@ -296,13 +299,16 @@ USED_UP_TO = 0.1
 """Share of a GPU's memory up to which it is called idle."""
 
 
-def full_but_idle(memory: Sequence[GpuMemory], on_gpu: int, counting: int) -> str | None:
+def full_but_idle(
+    memory: Sequence[GpuMemory], on_gpu: int, counting: int, times: Sequence[OpTime] = ()
+) -> str | None:
     """The classic case in one sentence: memory full, and the work done elsewhere; None otherwise.
 
     Args:
         memory: of each GPU.
         on_gpu: operations that count and ran on a GPU.
         counting: all operations that count.
+        times: what operations took on each device, where that was measured.
     """
     if not counting or on_gpu / counting > USED_UP_TO:
         return None
@@ -310,16 +316,11 @@ def full_but_idle(memory: Sequence[GpuMemory], on_gpu: int, counting: int) -> st
         reserved, used = found.reserved_share, found.peak_share
         if reserved is None or used is None or reserved < RESERVED_FROM or used > USED_UP_TO:
             continue
-        return (
-            f"{found.device}'s memory is {_percent(reserved)} reserved and {_percent(used)} used; "
+        parts = (
+            f"{found.device}'s memory is {percent(reserved)} reserved and {percent(used)} used",
             f"{on_gpu} of {counting} operations that count ran on "
-            f"{'it' if len(memory) == 1 else 'a GPU'}"
+            f"{'it' if len(memory) == 1 else 'a GPU'}",
+            sentence(times),
         )
+        return "; ".join(part for part in parts if part)
     return None
-
-
-def _percent(share: float) -> str:
-    """At most one decimal, and never 0 % of something."""
-    if 0 < share < 0.001:
-        return "less than 0.1 %"
-    return f"{share * 100:.1f}".removesuffix(".0") + " %"

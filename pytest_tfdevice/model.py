@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from pytest_tfdevice.memory import GpuMemory
+    from pytest_tfdevice.op_times import OpTime
     from pytest_tfdevice.transfers import Transfer
 
 _FIELD = re.compile(
@@ -320,6 +321,7 @@ class Record:
             fail or be an error, but never pass.
         memory: of each GPU that was initialised, in bytes.
         transfers: tensors that crossed between devices.
+        op_times: of each device on which v1 Sessions ran something, as far as they were timed.
     """
 
     placements: tuple[Placement, ...] = ()
@@ -331,6 +333,7 @@ class Record:
     problems: tuple[str, ...] = ()
     memory: tuple[GpuMemory, ...] = ()
     transfers: tuple[Transfer, ...] = ()
+    op_times: tuple[OpTime, ...] = ()
 
     @property
     def ops(self) -> tuple[Placement, ...]:

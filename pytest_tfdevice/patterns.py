@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from pytest_tfdevice.explain import REASON_CODES
 from pytest_tfdevice.model import DeviceSpec, Placement
+from pytest_tfdevice.reason import REASON_CODES
 
 _TYPE = re.compile(r"[A-Za-z0-9_>.*?\[\]!\-]+")
 """Op types are identifiers, with ``>`` after a namespace ("Addons>Relu"); plus shell patterns."""

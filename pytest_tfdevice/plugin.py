@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Generator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_tfdevice import hookspecs
-from pytest_tfdevice.config import Settings, add_options
+from pytest_tfdevice.config import Settings, add_options, is_isolated
 from pytest_tfdevice.fixtures import (
     GATE,
     placement,
@@ -17,10 +19,9 @@ from pytest_tfdevice.fixtures import (
     placement_session,
     tf_devices,
 )
-from pytest_tfdevice.gate.checks import COMPARED
+from pytest_tfdevice.gate import COMPARED
 from pytest_tfdevice.gate.hooks import Gate
 from pytest_tfdevice.marks import marker_lines
-from pytest_tfdevice.results import RunReport, TestResult
 from pytest_tfdevice.simulation import Simulation
 from pytest_tfdevice.testwatch import (
     EXHAUSTED,
@@ -29,13 +30,19 @@ from pytest_tfdevice.testwatch import (
     USAGE_ERRORS,
     WATCHED,
     TestWatch,
+    open_logdir,
 )
+
+if TYPE_CHECKING:
+    from pytest_tfdevice.results import RunReport, TestResult
 
 __all__ = ["placement", "placement_baseline", "placement_session", "tf_devices"]
 
 _WATCH = pytest.StashKey[TestWatch]()
-_REPORT = pytest.StashKey[RunReport]()
+_REPORT: pytest.StashKey[RunReport] = pytest.StashKey()
 _ALLOWED = "tfdevice_allow"
+_PATH = list(sys.path)
+"""As it was at the start: for the processes of isolated tests."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,7 +62,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for line in marker_lines():
         config.addinivalue_line("markers", line)
-    watch = TestWatch(Settings.of(config))
+    settings = Settings.of(config)
+    watch = TestWatch(settings, logdir=open_logdir(config, settings))
     config.stash[_WATCH] = watch
     config.pluginmanager.register(_Results(watch.results), "tfdevice-results")
     config.stash[GATE] = Gate(config, watch.settings)
@@ -90,6 +98,25 @@ def pytest_testnodedown(node: Any) -> None:
     if told.get(USAGE_ERRORS):
         raise pytest.UsageError(*told[USAGE_ERRORS])
     node.config.stash[_WATCH].allowed_in.update(told.get(_ALLOWED, {}))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """What a worker of pytest-xdist isn't told by itself."""
+    from pytest_tfdevice.isolation.job import INVOCATION, invocation
+
+    node.workerinput[INVOCATION] = invocation(node.config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Before plugins that run a test again: they do so in the test's own process."""
+    if is_isolated(item.config) or not item.config.stash[_WATCH].runs_elsewhere(item):
+        return None
+    from pytest_tfdevice.isolation import parent
+
+    parent.run(item, nextitem, _PATH)
+    return True
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -157,6 +184,8 @@ def pytest_runtest_makereport(
 def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
     watch = config.stash[_WATCH]
+    if is_isolated(config):
+        return
     if hasattr(config, "workeroutput"):
         config.workeroutput[_ALLOWED] = watch.allowed_in
     elif watch.results:
@@ -169,10 +198,13 @@ def pytest_terminal_summary(
 ) -> None:
     report = config.stash.get(_REPORT, None)
     if report is not None:
-        from pytest_tfdevice.reports.terminal import write_summary
+        from pytest_tfdevice.reports.terminal import write_graphs, write_summary
 
-        top = config.stash[_WATCH].settings.top
-        write_summary(terminalreporter, report.tests, report.stale_allow, top)
+        settings = config.stash[_WATCH].settings
+        write_summary(terminalreporter, report.tests, report.stale_allow, settings.top)
+        if settings.logdir is not None:
+            logdir = os.path.relpath(settings.logdir, config.invocation_params.dir)
+            write_graphs(terminalreporter, report.tests, logdir)
 
 
 class _Results:
@@ -185,4 +217,6 @@ class _Results:
         data = getattr(report, "tfdevice", None)
         # pytest-rerunfailures reports each try; the last one is the test's.
         if data is not None and str(report.outcome) != "rerun":
+            from pytest_tfdevice.results import TestResult
+
             self._results.append(TestResult.from_json(data))

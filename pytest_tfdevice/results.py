@@ -35,6 +35,8 @@ class TestResult:
             measured.  ``taken``: without what was there before.
         transfers, transfer_bytes: tensors that crossed between host and GPUs in a step, those of
             one element aside, and their bytes as far as known; None where they weren't watched.
+        graphs: how many were written for TensorBoard.
+        graphs_lost: a sentence where some were not; empty where all were.
     """
 
     __test__ = False  # no test class, although pytest would collect the name
@@ -57,6 +59,8 @@ class TestResult:
     taken: int = 0
     transfers: int | None = None
     transfer_bytes: int = 0
+    graphs: int = 0
+    graphs_lost: str = ""
 
     @classmethod
     def of(

@@ -12,7 +12,6 @@ import importlib.util
 import pytest
 
 from pytest_tfdevice.config import Settings
-from pytest_tfdevice.versions import installed_tensorflow
 
 
 class Simulation:
@@ -46,6 +45,7 @@ class Simulation:
     def _check_version(self) -> None:
         from pytest_tfdevice import kernels
         from pytest_tfdevice.simulator import SimulatorError
+        from pytest_tfdevice.versions import installed_tensorflow
 
         version = installed_tensorflow()
         if version is None:

@@ -7,6 +7,7 @@ test needs it: a run without a marked test never imports TensorFlow.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -20,15 +21,17 @@ from pytest_tfdevice._import_hooks import after_import
 from pytest_tfdevice.config import Settings
 from pytest_tfdevice.gate.collected import node_id
 from pytest_tfdevice.marks import Plan, enforced, plan
-from pytest_tfdevice.results import RunReport, TestResult
 
 if TYPE_CHECKING:
+    from pytest_tfdevice.capture.graph_log import GraphLog
     from pytest_tfdevice.capture.memory_window import MemoryWindow
     from pytest_tfdevice.capture.window import Window
     from pytest_tfdevice.devices import DeviceReport
     from pytest_tfdevice.limits import LimitVerdict
+    from pytest_tfdevice.logdir import Logdir
     from pytest_tfdevice.model import Record
     from pytest_tfdevice.patterns import Rule
+    from pytest_tfdevice.results import RunReport, TestResult
     from pytest_tfdevice.verdict import Verdict
 
 EXHAUSTED = "GPU memory ran out (tfdevice)"
@@ -88,6 +91,8 @@ class TestWatch:
     results: list[TestResult] = field(default_factory=list)
     allowed_in: dict[str, list[str]] = field(default_factory=dict)
     """Patterns of ``allow``, each with the node ids of the tests that have it."""
+    logdir: Logdir | None = None
+    """Where the graphs of watched tests go."""
 
     def note_allow(self, items: Sequence[pytest.Item]) -> None:
         """Notes which tests have which patterns, before any is deselected."""
@@ -99,6 +104,7 @@ class TestWatch:
 
     def report(self, config: pytest.Config) -> RunReport:
         """What the run came to."""
+        from pytest_tfdevice.results import RunReport
         from pytest_tfdevice.stale import stale_entries
 
         users: dict[str, list[str]] = self.allowed_in
@@ -181,6 +187,20 @@ class TestWatch:
             reason += f" ({count} runs it on simulated ones)"
         return reason
 
+    def runs_elsewhere(self, item: pytest.Item) -> bool:
+        """True for a test that wants a process of its own.
+
+        One that has to be skipped needs none, where asking takes no import of TensorFlow.
+        """
+        if not self.plan(item).isolated:
+            return False
+        if "tensorflow" not in sys.modules and importlib.util.find_spec("tensorflow") is not None:
+            return True
+        try:
+            return self.skip_reason(item) is None
+        except pytest.fail.Exception:  # for the same reason the test's setup fails
+            return False
+
     @contextlib.contextmanager
     def watching(self, item: pytest.Item) -> Iterator[list[Watched]]:
         """Watches the test's body; the list holds the result once it has ended, if any."""
@@ -194,7 +214,12 @@ class TestWatch:
         if not needs.rules and self.settings.enforce and self._has_gpu():
             needs = replace(needs, rules=(enforced(self.settings),))
         memory_only = not (needs.rules or needs.transfers or needs.baseline or everything)
-        window = _LateWindow(needs.rules, wait=report_only, memory_only=memory_only)
+        window = _LateWindow(
+            needs.rules,
+            wait=report_only,
+            memory_only=memory_only,
+            keep_graphs=self.logdir is not None,
+        )
         error: BaseException | None = None
         try:
             yield found
@@ -204,14 +229,33 @@ class TestWatch:
         finally:
             record = window.close(leftovers=any(m.max_growth is not None for m in needs.memory))
             if record is not None and (record.saw_something or not report_only):
-                found.append(self._judge(item, record, needs, error))
+                watched = self._judge(item, record, needs, error)
+                if window.graphs is not None:
+                    watched.result = self._with_graphs(watched.result, window.graphs)
+                found.append(watched)
             error = None
+
+    def _with_graphs(self, result: TestResult, log: GraphLog) -> TestResult:
+        """Writes the graphs that a test ran; no test fails because they can't be written."""
+        from pytest_tfdevice.capture.event_files import write
+
+        assert self.logdir is not None
+        lost = f"{log.dropped} did not fit" if log.dropped else ""
+        written = 0
+        try:
+            folder = self.logdir.begin(result.nodeid)
+            for graph in log.graphs:
+                write(self.logdir.file(folder, graph.name), graph, result.nodeid)
+                written += 1
+        except OSError as error:
+            lost = f"{len(log.graphs) - written + log.dropped} could not be written: {error}"
+        return replace(result, graphs=written, graphs_lost=lost)
 
     def not_placed(self, item: pytest.Item, error: BaseException) -> NotPlaced | None:
         """What TensorFlow could not place, where that is why a watched test raised."""
         if not (self.plan(item).rules or self.settings.watch or self.settings.enforce):
             return None
-        from pytest_tfdevice.placement_errors import find_failures
+        from pytest_tfdevice.errors.placement import find_failures
 
         texts: dict[str, None] = {}
         step: BaseException | None = error
@@ -221,7 +265,7 @@ class TestWatch:
         failures = find_failures("\n".join(texts))
         if not failures:
             return None
-        from pytest_tfdevice.explain_errors import Known, reason_of
+        from pytest_tfdevice.errors.reasons import Known, reason_of
         from pytest_tfdevice.reports.errors import section
 
         known = Known()
@@ -243,6 +287,7 @@ class TestWatch:
         from pytest_tfdevice.limits import judge_limits
         from pytest_tfdevice.reports.resources import remarks as resource_remarks
         from pytest_tfdevice.reports.text import failure, remarks
+        from pytest_tfdevice.results import TestResult
         from pytest_tfdevice.rules import judge
 
         hook = item.ihook
@@ -269,6 +314,28 @@ class TestWatch:
             "\n\n".join(notes + idle),
             limits.verdicts,
         )
+
+
+def open_logdir(config: pytest.Config, settings: Settings) -> Logdir | None:
+    """The folder for graphs, where one is asked for.
+
+    Raises:
+        pytest.UsageError: it can't be written to.  The controller of pytest-xdist looks, once.
+    """
+    if settings.logdir is None:
+        return None
+    from uuid import uuid4
+
+    from pytest_tfdevice.logdir import Logdir, LogdirError, check
+
+    worker: dict[str, Any] = getattr(config, "workerinput", {})
+    try:
+        if not worker:
+            check(settings.logdir)
+    except LogdirError as error:
+        raise pytest.UsageError(f"--tfdevice-logdir (ini: tfdevice_logdir): {error}") from None
+    run = worker.get("testrunuid", uuid4().hex)
+    return Logdir(settings.logdir, run[:8], worker.get("workerid", "main"))
 
 
 _ENFORCE = "--tfdevice-enforce"
@@ -300,8 +367,15 @@ class _LateWindow:
     """A window that opens now, or with ``wait`` as soon as TensorFlow has been imported."""
 
     def __init__(
-        self, rules: Sequence[Rule], *, wait: bool = False, memory_only: bool = False
+        self,
+        rules: Sequence[Rule],
+        *,
+        wait: bool = False,
+        memory_only: bool = False,
+        keep_graphs: bool = False,
     ) -> None:
+        self.graphs: GraphLog | None = None
+        self._keep_graphs = keep_graphs
         self._memory_only = memory_only
         self._target = rules[0].target if rules else None
         self._window: Window | MemoryWindow | None = None
@@ -324,9 +398,12 @@ class _LateWindow:
             from pytest_tfdevice.capture.memory_window import MemoryWindow
 
             return MemoryWindow()
+        from pytest_tfdevice.capture.graph_log import GraphLog
         from pytest_tfdevice.capture.window import Window
 
-        return Window(self._target)
+        if self._keep_graphs:
+            self.graphs = GraphLog()
+        return Window(self._target, self.graphs)
 
     def close(self, *, leftovers: bool = False) -> Record | None:
         """What was seen; None where TensorFlow was never imported."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pytest_tfdevice.classify import Class
-from pytest_tfdevice.explain import Reason
 from pytest_tfdevice.model import Placement
 from pytest_tfdevice.patterns import Pattern, Rule
+from pytest_tfdevice.reason import Reason
 
 Outcome = Literal["passed", "failed", "error"]
 

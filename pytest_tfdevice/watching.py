@@ -7,9 +7,10 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pytest_tfdevice.explain import Reason, explain
+from pytest_tfdevice.explain import explain
 from pytest_tfdevice.model import DeviceSpec, Placement, Record
 from pytest_tfdevice.patterns import Rule, parse_patterns
+from pytest_tfdevice.reason import Reason
 from pytest_tfdevice.rules import judge
 from pytest_tfdevice.verdict import Verdict
 

@@ -1,7 +1,7 @@
 """Makes ``pytest_tfdevice/kernels/tables/ops.txt.gz``: the signatures of TensorFlow's ops.
 
 It lets placement logs be read without TensorFlow.  Run it under each TensorFlow whose ops are to
-be in it, the newest last::
+be in it, the newest last; the wheels with CUDA have a few that the others don't::
 
     python tools/make_op_table.py
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_tfdevice.baseline import names
-from pytest_tfdevice.explain import REASON_CODES
 from pytest_tfdevice.model import Placement, Record
+from pytest_tfdevice.reason import REASON_CODES
 from pytest_tfdevice.serial.run_report import Operation
 from pytest_tfdevice.verdict import Verdict
 

@@ -104,9 +104,10 @@ def place(body: Body, lookup: Callable[[str], Any]) -> list[Any]:
     try:
         nodes = placer.place_call(body.function, body.carried, body.device, lookup)
     except placer.CannotPlace as error:
+        why = str(error).strip().partition("\n")[0]
         raise CannotPlace(
             f"the function {expansion.readable(body.function)} that {body.op} runs could not be "
-            f"examined: {error}"
+            f"examined: {why}"
         ) from error
     for node in nodes:
         node.name = body.prefix + node.name

@@ -24,9 +24,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pytest_tfdevice.capture import entries, private, sessions
+from pytest_tfdevice.capture import entries, graphs, private, private_executor, sessions
 from pytest_tfdevice.capture.copies import CopyPatch, HandCause
-from pytest_tfdevice.capture.interception import Interception
+from pytest_tfdevice.capture.interception import FAILED_OP, Interception
 
 
 class Sink(Protocol):
@@ -36,6 +36,7 @@ class Sink(Protocol):
 
     def on_op(self, op: RanOp) -> None: ...
     def on_op_raised(self, op_type: str, device: str, scope: str) -> None: ...
+    def on_op_failed(self, op_type: str, device: str) -> None: ...
     def on_entry(self, entry: entries.Entry) -> None: ...
     def on_copy(self, cause: HandCause, tensor: Any, target: str) -> None: ...
     def on_session_run(self, run: sessions.SessionRun) -> None: ...
@@ -137,6 +138,7 @@ class Channels:
                 "afterwards was not seen"
             )
             return
+        self._tell_failed(sink, private_executor.wait(context))
         if self._callback not in context.op_callbacks and sink.thread == threading.get_ident():
             sink.on_problem(
                 "the op callbacks were cleared while this was watched (clear_op_callbacks?), so "
@@ -223,7 +225,7 @@ class Channels:
             return kept
 
     def _export(self) -> Any:
-        with private.own_executor(self._context):
+        with private_executor.own_executor(self._context):
             metadata = type(self._context).export_run_metadata(self._context)
         if metadata is None:
             return None
@@ -262,7 +264,7 @@ class Channels:
         token = f"{entries.SENTINEL_NAME}{next(self._serial)}"
         with (
             self.silent(),
-            private.own_executor(self._context),
+            private_executor.own_executor(self._context),
             private.eager_mode(),
             tf.device("/CPU:0"),
         ):
@@ -302,6 +304,12 @@ class Channels:
                 sink.on_op_raised(op_type, device, self._scope())
             except Exception as error:
                 sink.on_problem(f"{op_type}, which raised, could not be recorded: {error!r}")
+
+    def _tell_failed(self, sink: Sink, error: Exception | None) -> None:
+        """An asynchronous op had its callback before it ran: that it failed shows at the end."""
+        found = FAILED_OP.search(str(error)) if error is not None else None
+        if found is not None:
+            sink.on_op_failed(graphs.plain_type(found["type"]), found["device"])
 
     def _scope(self) -> str:
         return str(self._context.device_name or "") if self._context is not None else ""

@@ -45,6 +45,7 @@ class EagerOp:
     input_shapes: tuple[tuple[int | None, ...] | None, ...]
     output_shapes: tuple[tuple[int | None, ...] | None, ...]
     frames: tuple[stack.Frame, ...]
+    raised: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,8 @@ class EagerLog:
         self.raised: dict[tuple[str, str], RaisedOp] = {}
 
     def add(self, op: RanOp) -> None:
-        """One op that ran; must be called from within its callback, for the stack.
+        """One op that ran, or that will where it is asynchronous; must be called from within its
+        callback, for the stack.
 
         An asynchronous op may turn out to have failed when its result is looked at.
         """
@@ -120,6 +122,13 @@ class EagerLog:
         )  # fmt: skip
         self.raised.setdefault((op_type, device), raised)
 
+    def mark_failed(self, op_type: str, device: str) -> None:
+        """An asynchronous op that was added turned out to have failed: the latest of them, since
+        none runs after it."""
+        found = [k for k in self.ops if k.type == op_type and k.devices[:1] == (device,)]
+        if found:
+            self.ops[found[-1]].raised = True
+
     def placements(self, devices_of: dict[Any, set[str]]) -> Iterator[Placement]:
         """One placement for each distinct op.
 
@@ -148,6 +157,7 @@ def _placement(key: EagerKey, op: EagerOp, devices_of: dict[Any, set[str]]) -> P
         host_context=context,
         on_host=bool(key.backing) and all(_on_host(d, b) for d, b in _pairs(key)),
         count=op.count,
+        raised=op.raised,
     )
 
 

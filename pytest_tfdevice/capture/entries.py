@@ -41,15 +41,18 @@ class EagerNode:
 class FunctionGraph:
     """The graph of a function, as it was written and as it ran.
 
-    ``written`` has more than one part where another function's graph is in the same entry; what
-    ran is told apart by the names then.  ``partitions``: what ran on each device, with the
-    sends and receives between them.  ``claimed``: the parts whose call a window saw.
+    ``library`` are the functions that the graph as written calls, ``ran_library`` those of the one
+    that ran, to which optimisers may have given other names.  ``written`` has more than one part
+    where another function's graph is in the same entry; what ran is told apart by the names then.
+    ``partitions``: what ran on each device, with the sends and receives between them.  ``claimed``:
+    the parts whose call a window saw.
     """
 
     written: list[Sequence[Any]]
     ran: Sequence[Any]
     library: dict[str, Any]
     partitions: Sequence[Any] = ()
+    ran_library: Sequence[Any] = ()
     claimed: set[int] = field(default_factory=set)
 
 
@@ -88,6 +91,7 @@ def read(graphs: Any) -> Entry:
                 ran[head:tail],
                 {f.signature.name: f for f in graphs.pre_optimization_graph.library.function},
                 list(graphs.partition_graphs),
+                graphs.post_optimization_graph.library.function,
             )
         )
     return entry

@@ -1,26 +1,36 @@
 """Asking TensorFlow's placer where ops would go, without running them.
 
-The ops are put in the dead branch of a small graph, ``if run: …``, which a Session of its own
-places and then runs with ``run`` False: no kernel of theirs is called.  Optimisers are switched
-off, since they would remove the branch, so what is told is the placer's own choice (2.12 to 2.21).
+The ops are put in the dead branch of a small graph, ``if run: …``, which a v1 Session of its own
+places as a whole and then runs with ``run`` False: no kernel of theirs is called.  Optimisers are
+switched off, since they would remove the branch, so what is told is the placer's own choice
+(TensorFlow 2.12 to 2.21).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_tfdevice.capture import expansion, private
 
-_OWN = "pytest_tfdevice"
+OWN = "pytest_tfdevice"
+"""Scope of the nodes that make the branch."""
+
+KEEP_APART = ("_noinline", "api_implements", "api_preferred_device")
+"""Attributes for which TensorFlow leaves a call as it is: ``tf.function``'s own, and that of Keras'
+RNNs up to Keras 2.15, which lets an optimiser choose between two implementations."""
+
+TIMEOUT = 120_000
+"""Milliseconds after which a graph that does run after all is given up."""
+
 _RUN, _SWITCH, _DEAD, _ALIVE, _RAN, _DONE = (
-    f"{_OWN}/{name}" for name in ("run", "switch", "dead", "alive", "ran", "done")
+    f"{OWN}/{name}" for name in ("run", "switch", "dead", "alive", "ran", "done")
 )
-_CALL = f"{_OWN}/body"
+_CALL = f"{OWN}/body"
 
 
 class CannotPlace(RuntimeError):
-    """The placer refused; the message is its first line."""
+    """The placer would not take it; the message is TensorFlow's."""
 
 
 def place_call(
@@ -31,50 +41,54 @@ def place_call(
 ) -> list[Any]:
     """The nodes of a function as the placer puts them, each named as in the function.
 
-    ``carried``: for each argument the node that gives it, or None; ``device``: where ops go that
-    ask for nothing, empty where the placer is free.
+    ``carried``: for each argument the node that gives it, with its device and, of a variable, its
+    dtype, or None; ``device``: where ops go that ask for nothing, empty where the placer is free;
+    ``lookup`` gives a ``FunctionDef`` by name.
 
     Raises:
-        CannotPlace: see there.
+        CannotPlace: the placer refused.
     """
-    graph = _graph()
-    definition = lookup(function)
+    graph = _branch()
+    signature = lookup(function).signature
     arguments = [
         _argument(graph, index, arg, carried[index])
-        for index, arg in enumerate(definition.signature.input_arg)
+        for index, arg in enumerate(signature.input_arg)
     ]
     call = _node(graph, _CALL, "StatefulPartitionedCall", *arguments, f"^{_DEAD}")
-    call.attr["Tin"].list.type.extend(arg.type for arg in definition.signature.input_arg)
-    call.attr["Tout"].list.type.extend(arg.type for arg in definition.signature.output_arg)
+    call.attr["Tin"].list.type.extend(arg.type for arg in signature.input_arg)
+    call.attr["Tout"].list.type.extend(arg.type for arg in signature.output_arg)
     call.attr["f"].func.name = function
     # The graph is pruned to what is fetched: results and side effects both have to be used.
-    results = [f"{_CALL}:{index}" for index in range(len(definition.signature.output_arg))]
-    used = _node(graph, f"{_OWN}/used", "IdentityN", *results) if results else call
+    results = [f"{_CALL}:{index}" for index in range(len(signature.output_arg))]
+    used = _node(graph, f"{OWN}/used", "IdentityN", *results) if results else call
     if results:
-        used.attr["T"].list.type.extend(arg.type for arg in definition.signature.output_arg)
-    _finish(graph, dict.fromkeys((_CALL, used.name)))
+        used.attr["T"].list.type.extend(arg.type for arg in signature.output_arg)
+    _wait_for(graph, dict.fromkeys((_CALL, used.name)))
     _add_functions(graph, function, device, lookup, set())
     placed = []
-    for node in _placed(graph):
+    for node in _place(graph)[1]:
         if node.name.startswith(f"{_CALL}/"):
             node.name = node.name[len(_CALL) + 1 :]
             placed.append(node)
     return placed
 
 
-def place_graph(graph_def: Any, wanted: Iterable[str], fed: Iterable[str]) -> list[Any]:
-    """The nodes of a graph that the ops ``wanted`` need, as the placer puts them.
+def place_graph(
+    graph_def: Any, wanted: Iterable[str], fed: Iterable[str] = ()
+) -> tuple[Any, list[Any]]:
+    """What the ops ``wanted`` need of a graph: imported, and its nodes as the placer puts them.
 
     ``fed`` are the ops whose values are given.
 
     Raises:
-        CannotPlace: see there.
+        CannotPlace: the graph can't be imported, or the placer refused.
     """
-    graph = _graph()
+    graph = _branch()
     given = frozenset(fed)
+    loops = _loops(graph_def.node)
     by_name = {node.name: node for node in graph_def.node}
     names = list(dict.fromkeys(name for name in wanted if name in by_name))
-    _finish(graph, names)
+    _wait_for(graph, names)
     needed: set[str] = set()
     while names:
         name = names.pop()
@@ -85,19 +99,47 @@ def place_graph(graph_def: Any, wanted: Iterable[str], fed: Iterable[str]) -> li
         node.CopyFrom(by_name[name])
         if name in given:
             del node.input[:]
-        if not node.input:
+        # What is inlined for a call hangs on the call's control inputs where it has no others.
+        calls = any(True for _ in expansion.called_functions(node))
+        if not node.input or (calls and not loops.get(name)):
             node.input.append(f"^{_DEAD}")
-        names += [_op_name(source) for source in node.input]
+        names += [source(name) for name in node.input]
     graph.library.CopyFrom(graph_def.library)
+    del graph.library.function[:]
+    graph.library.function.extend(map(inlinable, graph_def.library.function))
     graph.versions.CopyFrom(graph_def.versions)
-    return [node for node in _placed(graph) if not node.name.startswith(f"{_OWN}/")]
+    imported, nodes = _place(graph)
+    return imported, [node for node in nodes if not node.name.startswith(f"{OWN}/")]
 
 
-def _op_name(tensor: str) -> str:
-    return tensor.removeprefix("^").split(":")[0]
+def ends(graph_def: Any) -> list[str]:
+    """The ops of a graph that no other one uses: what to want of it to have all of it placed."""
+    loops = _loops(graph_def.node)
+    used = {source(name) for node in graph_def.node for name in node.input}
+    # What is in a loop of TensorFlow 1, and used by nothing, can't be waited for from outside.
+    return [n.name for n in graph_def.node if n.name not in used and not loops.get(n.name)]
 
 
-def _graph() -> Any:
+def inlinable(definition: Any) -> Any:
+    """A function without the attributes that keep its ops out of the graph that is placed."""
+    if definition is None or not any(attr in definition.attr for attr in KEEP_APART):
+        return definition
+    copy = type(definition)()
+    copy.CopyFrom(definition)
+    for attr in KEEP_APART:
+        copy.attr.pop(attr, None)
+    return copy
+
+
+def source(name: str) -> str:
+    """The node of an input: ``"loop/Less"`` of ``"^loop/Less"`` and ``"loop/Less:0"``."""
+    return name.removeprefix("^").split(":")[0]
+
+
+# --- the branch ---------------------------------------------------------------------------------
+
+
+def _branch() -> Any:
     """``if run:`` as a graph of Switch and Merge; control inputs from ``_DEAD`` are the branch."""
     import tensorflow as tf
 
@@ -110,14 +152,15 @@ def _graph() -> Any:
     return graph
 
 
-def _finish(graph: Any, wanted: Iterable[str]) -> None:
+def _wait_for(graph: Any, wanted: Iterable[str]) -> None:
+    """Ends the branch once the ops ``wanted`` are done with."""
     import tensorflow as tf
 
     _node(graph, _RAN, "Identity", _DEAD, *(f"^{name}" for name in wanted), T=tf.bool)
     _node(graph, _DONE, "Merge", _RAN, _ALIVE, T=tf.bool, N=2)
 
 
-def _placed(graph_def: Any) -> list[Any]:
+def _place(graph_def: Any) -> tuple[Any, list[Any]]:
     import tensorflow as tf
 
     from pytest_tfdevice.capture.channels import CHANNELS  # which needs this module
@@ -132,38 +175,52 @@ def _placed(graph_def: Any) -> list[Any]:
                 session.run(
                     f"{_DONE}:0", {f"{_RUN}:0": False}, options=options, run_metadata=metadata
                 )
-    except (tf.errors.OpError, ValueError) as error:
-        raise CannotPlace(str(error).strip().splitlines()[0]) from error
-    nodes = []
-    for partition in metadata.partition_graphs:
-        for node in partition.node:
-            copy = type(node)()
-            copy.CopyFrom(node)
-            nodes.append(copy)
-    return nodes
+    except (tf.errors.OpError, ValueError, TypeError, KeyError) as error:
+        raise CannotPlace(str(error)) from error
+    return graph, [node for part in metadata.partition_graphs for node in part.node]
 
 
 def _config() -> Any:
-    """The process's own devices, without optimisers: they would remove the dead branch."""
-    from tensorflow.core.protobuf import rewriter_config_pb2
-
+    """The process's own devices, soft placement on, optimisers off."""
     config = private.session_config()
     config.allow_soft_placement = True
-    config.graph_options.rewrite_options.disable_meta_optimizer = True
-    config.graph_options.rewrite_options.min_graph_nodes = -1
-    config.graph_options.optimizer_options.opt_level = -1
-    config.graph_options.optimizer_options.do_function_inlining = True
-    config.graph_options.rewrite_options.meta_optimizer_iterations = (
-        rewriter_config_pb2.RewriterConfig.ONE
-    )
+    config.log_device_placement = False
+    config.operation_timeout_in_ms = TIMEOUT
+    options = config.graph_options
+    options.rewrite_options.disable_meta_optimizer = True
+    options.rewrite_options.min_graph_nodes = -1
+    options.optimizer_options.opt_level = -1
+    options.optimizer_options.do_function_inlining = True
     return config
+
+
+def _loops(nodes: Any) -> Mapping[str, tuple[str, ...]]:
+    """For each node the loops of TensorFlow 1 that it is in, outermost first."""
+    readers: dict[str, list[Any]] = {}
+    for node in nodes:
+        for name in node.input:
+            readers.setdefault(source(name), []).append(node)
+    found: dict[str, tuple[str, ...]] = {node.name: () for node in nodes if not node.input}
+    waiting = [node for node in nodes if not node.input]
+    while waiting:
+        node = waiting.pop()
+        inside = found[node.name]
+        if node.op in ("Enter", "RefEnter"):
+            inside = (*inside, node.attr["frame_name"].s.decode())
+        elif node.op in ("Exit", "RefExit"):
+            inside = inside[:-1]
+        for reader in readers.get(node.name, ()):
+            if reader.name not in found:
+                found[reader.name] = inside
+                waiting.append(reader)
+    return found
 
 
 def _argument(graph: Any, index: int, arg: Any, carried: Any) -> str:
     """A stand-in for an argument; it is in the dead branch and never makes a value."""
     import tensorflow as tf
 
-    name = f"{_OWN}/argument_{index}"
+    name = f"{OWN}/argument_{index}"
     dtypes = _handle_dtypes(carried) if arg.type == tf.resource.as_datatype_enum else []
     if len(dtypes) == 1:
         node = _node(graph, name, "VarHandleOp", f"^{_DEAD}")
@@ -205,8 +262,7 @@ def _add_functions(
         return
     known.add(name)
     added = graph.library.function.add()
-    added.CopyFrom(definition)
-    added.attr["_noinline"].b = False
+    added.CopyFrom(inlinable(definition))
     for node in added.node_def:
         if device and not node.device:
             node.device = device

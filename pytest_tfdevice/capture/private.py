@@ -7,13 +7,12 @@ sentence and never with a wrong answer.  Each docstring names the versions it wa
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 _AUTOGRAPH = "tensorflow.python.autograph.impl.api"
@@ -253,29 +252,6 @@ def eager_mode() -> Any:
     return _lookup(_EAGER, "eager_mode", "to run an op of its own")()
 
 
-@contextlib.contextmanager
-def own_executor(context: Any) -> Iterator[None]:
-    """Runs what is inside apart from the user's asynchronous ops, once those are done.
-
-    An error of theirs stays, to be raised where it would have been.  Seen on 2.12 to 2.21.
-    """
-    purpose = "to run an op of its own"
-    new_executor = _lookup("tensorflow.python.eager.executor", "new_executor", purpose)
-    if not _attribute(context, "executor.is_async", purpose, "Context")():
-        yield
-        return
-    with contextlib.suppress(Exception):  # the user's
-        context.executor.wait()
-    with _lookup(_EAGER, "executor_scope", purpose)(new_executor(False)):
-        yield
-
-
-def is_asynchronous() -> bool:
-    """True where the calling thread's eager ops return before they have run."""
-    _lookup(_EAGER, "Context.is_async", "to leave asynchronous tensors alone")
-    return bool(eager_context().is_async())
-
-
 def session_config() -> Any:
     """A copy of the ``ConfigProto`` that describes the eager context's devices."""
     _lookup(_EAGER, "Context.config", "to ask the placer")
@@ -405,10 +381,8 @@ def probe() -> list[str]:
         lambda: _attribute(eager_context(), "reinitialize_physical_devices", purpose, "Context"),
         c_library,
         check_context,
-        lambda: _module(_EAGER, purpose, "eager_mode", "executor_scope", "Context.config"),
-        lambda: _lookup("tensorflow.python.eager.executor", "new_executor", purpose),
+        lambda: _module(_EAGER, purpose, "eager_mode", "Context.config"),
         executes_with_callbacks,
-        is_asynchronous,
         execute_with_callbacks,
         py_function_registry,
         op_errors,

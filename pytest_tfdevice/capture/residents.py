@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from pytest_tfdevice.capture import memory, private_memory, signatures
+from pytest_tfdevice.errors.out_of_memory import OutOfMemory, Resident, read_oom
 from pytest_tfdevice.model import Device, DeviceError
-from pytest_tfdevice.out_of_memory import OutOfMemory, Resident, read_oom
 from pytest_tfdevice.units import tensor_bytes
 
 MAX_RESIDENTS = 20

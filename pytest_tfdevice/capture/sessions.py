@@ -2,14 +2,15 @@
 
 ``RunOptions(output_partition_graphs=True)`` makes a run return the graphs that it executed, with
 the device of each node.  It is asked for once for each combination of Session, fetches and graph
-version, since turning a graph into a message costs more than many steps.
+version, since turning a graph into a message costs more than many steps.  The same run is timed
+(``RunOptions.SOFTWARE_TRACE``).
 """
 
 from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -25,7 +26,9 @@ class SessionRun:
     ``partitions`` are the graphs that it executed, with the devices of their nodes; None where the
     same run was handed on before.  ``graph_def`` is the Session's graph, ``source`` the user's line
     that ran it, ``problem`` a sentence where what it ran could not be seen.  ``key`` is the same
-    for runs of the same; ``feeds`` are the shapes of what was fed, by tensor name.
+    for runs of the same; ``feeds`` are the shapes of what was fed, by tensor name.  ``metadata`` is
+    the run's ``RunMetadata``, with the times of its ops where it was the first of its kind, or
+    where the user had it traced; None where there is none.
     """
 
     session: Any
@@ -35,6 +38,7 @@ class SessionRun:
     problem: str = ""
     key: Hashable = None
     feeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    metadata: Any = None
 
 
 class SessionPatch:
@@ -112,24 +116,25 @@ class SessionPatch:
             [_output_name(target) for target in targets],
         ]
         key = _key(session, *names)
+        buffers = private.session_buffers()
         if not self._is_new(session, key):
             result = original(session, options, feeds, fetches, targets, metadata)
-            self._on_run(SessionRun(session, None, key=key))
+            filled = _filled(buffers, metadata) if metadata is not None else None
+            self._on_run(SessionRun(session, None, key=key, metadata=filled))
             return result
-        buffers = private.session_buffers()
-        asked = _with_partition_graphs(buffers, options)
+        asked = _with_graphs_and_times(buffers, options)
         own = None if metadata is not None else buffers.TF_NewBuffer()
         try:
             result = original(
                 session, asked, feeds, fetches, targets, metadata if own is None else own
             )
-            graphs = _partition_graphs(buffers, metadata if own is None else own)
+            filled = _filled(buffers, metadata if own is None else own)
             fed = {
                 _output_name(name): tuple(value.shape)
                 for name, value in feeds.items()
                 if hasattr(value, "shape")
             }
-            self._told(session, graphs, key, fed)
+            self._told(session, filled.partition_graphs, key, fed, filled)
             return result
         except Exception:
             self._raised(session, names[1] + names[2], names[0])
@@ -150,12 +155,14 @@ class SessionPatch:
     def _told(
         self,
         session: Any,
-        partitions: tuple[Any, ...],
+        partitions: Iterable[Any],
         key: Hashable = None,
         feeds: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+        metadata: Any = None,
     ) -> None:
-        graph_def = self._graph_def(session.graph)
-        self._on_run(SessionRun(session, partitions, graph_def, _user_line(), key=key, feeds=feeds))
+        graph_def, line = self._graph_def(session.graph), _user_line()
+        run = SessionRun(session, tuple(partitions), graph_def, line, "", key, feeds, metadata)
+        self._on_run(run)
 
     def _raised(self, session: Any, wanted: list[str], fed: list[str]) -> None:
         """TensorFlow gives no graphs of a run that raised: its placer is asked instead."""
@@ -164,9 +171,10 @@ class SessionPatch:
             if session._target:
                 raise placer.CannotPlace("it ran on another TensorFlow server")
             graph_def = self._graph_def(session.graph)
-            nodes = placer.place_graph(graph_def, wanted, fed)
+            _, nodes = placer.place_graph(graph_def, wanted, fed)
         except Exception as error:  # the user's own error is what has to be raised
-            problem = f"a Session run raised an error, and what it ran can't be told: {error}"
+            why = str(error).strip().partition("\n")[0] or repr(error)
+            problem = f"a Session run raised an error, and what it ran can't be told: {why}"
             self._on_run(SessionRun(session, None, problem=problem))
         else:
             partition = type(graph_def)(node=nodes)
@@ -200,14 +208,14 @@ class SessionPatch:
         key = _key(session, id(made))
         if not self._is_new(session, key):
             result = original(made, *args, **kwargs)
-            self._on_run(SessionRun(session, None, key=key))
+            self._on_run(SessionRun(session, None, key=key, metadata=kwargs.get("run_metadata")))
             return result
         metadata = kwargs.pop("run_metadata", None)
         if metadata is None:
             # A message with nothing in it counts as False, and is then not filled.
             metadata = tf.compat.v1.RunMetadata()
         result = original(made, *args, run_metadata=_Truthy(metadata), **kwargs)
-        self._told(session, tuple(metadata.partition_graphs), key)
+        self._told(session, metadata.partition_graphs, key, metadata=metadata)
         return result
 
 
@@ -235,19 +243,22 @@ def _output_name(output: Any) -> str:
     return f"{name}:{getattr(output, 'index', '')}"
 
 
-def _with_partition_graphs(buffers: Any, options: Any) -> Any:
+def _with_graphs_and_times(buffers: Any, options: Any) -> Any:
     import tensorflow as tf
 
     asked = tf.compat.v1.RunOptions()
     if options is not None:
         asked.ParseFromString(bytes(buffers.TF_GetBuffer(options)))
     asked.output_partition_graphs = True
+    # Levels are ordered: a user's own hardware trace stays one.
+    asked.trace_level = max(asked.trace_level, tf.compat.v1.RunOptions.SOFTWARE_TRACE)
     return buffers.TF_NewBufferFromString(asked.SerializeToString())
 
 
-def _partition_graphs(buffers: Any, metadata: Any) -> tuple[Any, ...]:
+def _filled(buffers: Any, metadata: Any) -> Any:
+    """The ``RunMetadata`` in a buffer of the binding's."""
     import tensorflow as tf
 
     filled = tf.compat.v1.RunMetadata()
     filled.ParseFromString(bytes(buffers.TF_GetBuffer(metadata)))
-    return tuple(filled.partition_graphs)
+    return filled

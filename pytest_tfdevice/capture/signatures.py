@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from pytest_tfdevice.capture import private
+from pytest_tfdevice.capture import private, private_executor
 from pytest_tfdevice.model import ArgSpec, OpSignature
 
 
@@ -99,7 +99,7 @@ def shape_of(tensor: Any) -> tuple[int | None, ...] | None:
     fails needs the interpreter for its message: both would wait for ever (2.12 to 2.15, and later
     versions make no promise).
     """
-    if private.is_asynchronous():
+    if private_executor.is_asynchronous():
         return None
     try:
         shape = tensor.shape

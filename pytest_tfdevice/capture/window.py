@@ -25,7 +25,9 @@ from pytest_tfdevice.capture import (
 from pytest_tfdevice.capture.calls import CallLog, FunctionCall
 from pytest_tfdevice.capture.channels import CHANNELS, RanOp
 from pytest_tfdevice.capture.copies import HandCause
+from pytest_tfdevice.capture.graph_log import GraphTaker, NoGraphs
 from pytest_tfdevice.capture.memory import MemoryMeter
+from pytest_tfdevice.capture.step_stats import StepTimes
 from pytest_tfdevice.capture.transfers import TransferLog
 from pytest_tfdevice.devices import visible_devices
 from pytest_tfdevice.model import DeviceSpec, Origin, Placement, Record, TensorInfo
@@ -47,15 +49,17 @@ class Window:
     """Watches the calling thread from :meth:`open` to :meth:`close`.
 
     ``target`` is the device that the ops are meant to be on: source lines are looked up for what
-    is elsewhere.  A window that is never closed keeps the channels on.
+    is elsewhere.  ``graphs`` is told of the graphs that ran.  A window that is never closed keeps
+    the channels on.
 
     A function's graph is read when the function has been called, while its Python side is sure to
     be there, and then let go: what is kept grows with the number of different ops, not with the
     size of graphs or the number of steps.
     """
 
-    def __init__(self, target: DeviceSpec | None = None) -> None:
+    def __init__(self, target: DeviceSpec | None = None, graphs: GraphTaker | None = None) -> None:
         self.thread = threading.get_ident()
+        self._graphs = graphs if graphs is not None else NoGraphs()
         self._target = target if target is not None else DeviceSpec(type="GPU")
         self._eager = eager.EagerLog()
         self._eager_seen: dict[_EagerSeen, None] = {}
@@ -68,6 +72,7 @@ class Window:
         self._problems: dict[str, None] = {}
         self._notes: dict[str, None] = {}
         self._transfers = TransferLog()
+        self._step_times = StepTimes()
         self._meter = MemoryMeter()
 
     def open(self) -> None:
@@ -121,6 +126,9 @@ class Window:
         if signatures.signature(op_type) is not None:
             self._eager.add_raised(op_type, device, scope)
 
+    def on_op_failed(self, op_type: str, device: str) -> None:
+        self._eager.mark_failed(op_type, device)
+
     def on_entry(self, entry: entries.Entry) -> None:
         for op in entry.eager:
             inputs, outputs = signatures.tensor_dtypes(op.type, op.node.attr)
@@ -139,6 +147,9 @@ class Window:
         if run.problem:
             self._problems[run.problem] = None
         self._transfers.on_session_run(run)
+        self._graphs.session(run)
+        if run.partitions is not None and run.metadata is not None:
+            self._step_times.add(run.metadata.step_stats)
         for part in run.partitions or ():
             self._read_session(run, part)
 
@@ -186,6 +197,8 @@ class Window:
         self._find_bodies(ran, lookup, "function")
         called = next((owner.function for owner in owners if owner is not None), None)
         self._transfers.of_function(graph.partitions, called, written, _find_function_op)
+        ran_library = {f.signature.name: f for f in graph.ran_library}
+        self._graphs.function(called or "function", ran, lambda n: ran_library.get(n) or lookup(n))
 
     def _ask_later(
         self, function: str, ran: list[Any], lookup: Callable[[str], Any], found: list[Placement]
@@ -215,9 +228,11 @@ class Window:
         """Compiled functions that were called directly: no graph of them is ever collected."""
         definition = self._calls.definition(call.function)
         if definition is not None and expansion.is_compiled(definition):
+            device = call.device or call.scope or _default_device()
+            self._graphs.unit(call.function, device, self._calls.definition)
             self._placements += graphs.compiled_unit(
                 call.function,
-                graphs.parse_device(call.device or call.scope or _default_device()),
+                graphs.parse_device(device),
                 self._calls.definition,
                 _find_function_op,
                 called=call.called,
@@ -239,6 +254,7 @@ class Window:
             except bodies.CannotPlace as error:
                 self._problems[str(error)] = None
                 continue
+            self._graphs.function(body.function, placed, library.get)
             written = expansion.Expansion(
                 library[body.function].node_def, body.function, library.get, prefix=body.prefix
             )
@@ -279,15 +295,17 @@ class Window:
         folded = _fold(placements)
         types = {p.type for p in folded if p.type}
         seen = {t: signatures.signature(t) for t in sorted(types)}
+        devices = visible_devices()
         return Record(
             placements=folded,
-            devices=visible_devices(),
+            devices=devices,
             signatures=MappingProxyType({t: s for t, s in seen.items() if s is not None}),
             tensorflow=tf.__version__,
             calls=MappingProxyType(dict(self._calls.counts)),
             notes=tuple(self._notes),
             problems=tuple(self._problems),
             transfers=tuple(self._transfers.found()),
+            op_times=self._step_times.found(devices),
         )
 
     def _devices_of(self) -> dict[Any, set[str]]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from pytest_tfdevice.config import Settings
+from pytest_tfdevice.gate import COMPARED
 from pytest_tfdevice.gate.collected import name_of, node_id
 from pytest_tfdevice.gate.places import place_of
 
@@ -75,10 +76,6 @@ class Compared:
     record: Record
     verdict: Verdict
     changes: tuple[Change, ...] = ()
-
-
-COMPARED = pytest.StashKey[list[Compared]]()
-"""Where a test's comparisons are kept until it is reported."""
 
 
 @dataclass

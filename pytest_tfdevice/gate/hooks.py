@@ -1,30 +1,32 @@
 """pytest's hooks for the merge gate, and nothing else: each calls on the room that does the work.
 
-Registered by ``plugin``.
+Registered by ``plugin`` in every run, so that what does the work is imported when there is some.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Generator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tfdevice.config import Settings
-from pytest_tfdevice.gate.checks import COMPARED, Checks, Seen
+from pytest_tfdevice.config import Settings, is_isolated, runs_for_another
+from pytest_tfdevice.gate import COMPARED
 from pytest_tfdevice.gate.collected import Collected, asks_for_baseline, is_marked, name_of, node_id
-from pytest_tfdevice.gate.keeper import Keeper
-from pytest_tfdevice.gate.skips import ExpectedSkips
 from pytest_tfdevice.marks import plan
 
 if TYPE_CHECKING:
+    from pytest_tfdevice.gate.checks import Checks, Seen
+    from pytest_tfdevice.gate.keeper import Keeper
+    from pytest_tfdevice.gate.skips import ExpectedSkips
     from pytest_tfdevice.model import Record
 
 COLLECTED = "tfdevice_collected"
 """Key of pytest-xdist's ``workeroutput``."""
 
-_SEEN = pytest.StashKey[list[Seen]]()
+_SEEN: pytest.StashKey[list[Seen]] = pytest.StashKey()
 
 
 class Gate:
@@ -33,14 +35,32 @@ class Gate:
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self._config = config
         self._settings = settings
-        self._is_worker = hasattr(config, "workerinput")
+        self._is_worker = runs_for_another(config)
         self._began = False
         self._collected = Collected()
-        self._checks = Checks(settings, config.rootpath)
-        self._keeper = Keeper(settings, config.rootpath, self._collected)
-        self._skips = (
-            ExpectedSkips.read(settings.expected_skips) if settings.expected_skips else None
-        )
+        self._kept: Keeper | None = None
+        self._skips = self._expected_skips()
+        self._lines: list[str] = []
+
+    def _expected_skips(self) -> ExpectedSkips | None:
+        if not self._settings.expected_skips:
+            return None
+        from pytest_tfdevice.gate.skips import ExpectedSkips
+
+        return ExpectedSkips.read(self._settings.expected_skips)
+
+    @cached_property
+    def _checks(self) -> Checks:
+        from pytest_tfdevice.gate.checks import Checks
+
+        return Checks(self._settings, self._config.rootpath)
+
+    def _keeper(self) -> Keeper:
+        if self._kept is None:
+            from pytest_tfdevice.gate.keeper import Keeper
+
+            self._kept = Keeper(self._settings, self._config.rootpath, self._collected)
+        return self._kept
 
     # ------------------------------------------------------- what others call
     def check_marked(self, item: pytest.Item, records: Sequence[Record]) -> None:
@@ -117,7 +137,7 @@ class Gate:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         told = getattr(report, "tfdevice_baseline", None)
         if told is not None:
-            self._keeper.add(*json.loads(told))
+            self._keeper().add(*json.loads(told))
         marked = getattr(report, "tfdevice_marked", None)
         if self._skips is not None and marked is not None:
             self._skips.add(report, marked)
@@ -130,18 +150,33 @@ class Gate:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if is_isolated(self._config):
+            return
         if not self._is_controller:
             self._collected.finish(self._config, ended=self._began)
         if self._is_worker:
             self._config.workeroutput[COLLECTED] = self._collected.to_json()  # type: ignore[attr-defined]
             return
-        self._keeper.finish()
-        stale = self._skips.stale(self._collected) if self._skips is not None else []
-        self._keeper.lines += stale
-        if (self._keeper.failed or stale) and session.exitstatus in (0, 5):
+        from pytest_tfdevice.gate.places import has_places
+
+        settings, root = self._settings, self._config.rootpath
+        failed = False
+        if self._kept is not None or has_places(
+            self._collected.modules, settings.baseline_dir, root
+        ):
+            keeper = self._keeper()
+            keeper.finish()
+            self._lines += keeper.lines
+            failed = keeper.failed
+        if self._skips is not None:
+            stale = self._skips.stale(self._collected)
+            self._lines += stale
+            failed = failed or bool(stale)
+        if failed and session.exitstatus in (0, 5):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        from pytest_tfdevice.reports.terminal import write_lines
+        if self._lines:
+            from pytest_tfdevice.reports.terminal import write_lines
 
-        write_lines(terminalreporter, self._keeper.lines)
+            write_lines(terminalreporter, self._lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 FOLDER = "__placements__"
@@ -18,3 +19,10 @@ def place_of(module: Path, folder: Path | None, root: Path) -> Path:
         return folder / module.parent.relative_to(root) / name
     except ValueError:
         return folder / name
+
+
+def has_places(modules: Iterable[str], folder: Path | None, root: Path) -> bool:
+    """True where there is a folder of baselines for any of the test modules."""
+    return any(
+        parent.is_dir() for parent in {place_of(Path(m), folder, root).parent for m in modules}
+    )

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_tfdevice.capture import expansion, funcgraphs, graphs, private
-from pytest_tfdevice.model import Device, DeviceSpec, Placement
-from pytest_tfdevice.modelcheck.dead_branch import (
-    OWN,
+from pytest_tfdevice.capture.placer import (
     CannotPlace,
+    ends,
     inlinable,
     place_call,
     place_graph,
     source,
 )
+from pytest_tfdevice.model import Device, DeviceSpec, Placement
 
 __all__ = ["CannotPlace", "of_function", "of_graph"]
 
@@ -68,7 +68,7 @@ def of_function(
     reader = graphs.GraphReader(
         written=written, find_op=find_op, lookup=lookup, target=target, origin="function"
     )
-    nodes = place_call(name, [handles.get(argument) for argument in arguments], lookup)
+    nodes = place_call(name, [handles.get(argument) for argument in arguments], "", lookup)
     return tuple(reader.read(_with_calls(nodes, written, lookup, handles)))
 
 
@@ -78,7 +78,7 @@ def of_graph(graph_def: Any, target: DeviceSpec) -> tuple[Placement, ...]:
     Raises:
         CannotPlace: the graph can't be imported, or the placer refused.
     """
-    graph, nodes = place_graph(graph_def)
+    graph, nodes = place_graph(graph_def, ends(graph_def))
     library = {f.signature.name: inlinable(f) for f in graph_def.library.function}
 
     def find_op(inside: str | None, op: Any) -> Any:
@@ -89,8 +89,7 @@ def of_graph(graph_def: Any, target: DeviceSpec) -> tuple[Placement, ...]:
     reader = graphs.GraphReader(
         written=written, find_op=find_op, lookup=library.get, target=target, origin="session"
     )
-    own = (node for node in nodes if not node.name.startswith(f"{OWN}/"))
-    return tuple(reader.read(_with_calls(own, written, library.get, {})))
+    return tuple(reader.read(_with_calls(nodes, written, library.get, {})))
 
 
 def _with_calls(
@@ -111,7 +110,7 @@ def _with_calls(
                 continue
             prefix = f"{node.name}/{branch}/" if branch else f"{node.name}/"
             given = _handles_of_call(node, definition, written, handles)
-            inner = place_call(called, given, lookup)
+            inner = place_call(called, given, "", lookup)
             for one in inner:
                 one.name = prefix + one.name
             yield from _with_calls(inner, written, lookup, handles)

@@ -117,10 +117,10 @@ def report_of(item: pytest.Item, seen: Seen, pytest_outcome: str) -> RunReport:
     return replace(empty(), tensorflow=record.tensorflow, devices=record.devices, tests=(report,))
 
 
-def broken(item: pytest.Item, why: str) -> RunReport:
-    """A marked test that did not come to be watched."""
-    summary = f"it was not watched: {Shortener(item.config.rootpath).text(why)}"
-    report = TestReport(node_id(item), "error", "failed", summary, source=place_of(item))
+def broken(item: pytest.Item, why: str, pytest_outcome: str) -> RunReport:
+    """A test of which nothing can be said, and nobody may take for one that passed."""
+    summary = Shortener(item.config.rootpath).text(why)
+    report = TestReport(node_id(item), "error", pytest_outcome, summary, source=place_of(item))
     return replace(empty(), tests=(report,))
 
 

@@ -23,6 +23,7 @@ class Gathered:
     ended: str = ""
     _parcels: dict[str, str] = field(default_factory=dict)
     _skipped: dict[str, str] = field(default_factory=dict)
+    _crashed: dict[str, str] = field(default_factory=dict)
     _ran: set[str] = field(default_factory=set)
 
     def add(self, report: pytest.TestReport, packed: str | None, *, skipped: bool) -> None:
@@ -33,13 +34,15 @@ class Gathered:
             self._ran.add(report.nodeid)
         if packed is not None:
             self._parcels[report.nodeid] = packed
+        if report.when not in ("setup", "call", "teardown"):  # pytest-xdist: its worker died
+            self._crashed[report.nodeid] = str(report.longrepr)
         if skipped:
             self._skipped[report.nodeid] = _reason(report)
 
     @property
     def is_empty(self) -> bool:
-        """True where no test was watched or skipped that is marked."""
-        return not (self._parcels or self._skipped)
+        """True where no test was watched, or skipped that is marked."""
+        return not (self._parcels or self._skipped or self._crashed)
 
     def stopped(self, session: pytest.Session) -> None:
         """Notes what pytest stopped for by itself (``-x``, ``--maxfail``)."""
@@ -52,11 +55,15 @@ class Gathered:
         from pytest_tfdevice.outputs.build import empty
         from pytest_tfdevice.outputs.parcel import joined, unpack
         from pytest_tfdevice.outputs.paths import in_repository
-        from pytest_tfdevice.serial.run_report import SkippedTest
+        from pytest_tfdevice.serial.run_report import SkippedTest, TestReport
 
         whole = replace(
             empty(),
             root=in_repository(root),
+            tests=tuple(
+                TestReport(nodeid, "error", "failed", f"it was not watched: {why}")
+                for nodeid, why in self._crashed.items()
+            ),
             skipped=tuple(SkippedTest(*one) for one in sorted(self._skipped.items())),
             ran=len(self._ran),
             stale_allow=summed.stale_allow,

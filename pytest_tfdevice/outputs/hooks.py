@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_tfdevice.config import runs_for_another
 from pytest_tfdevice.gate.collected import is_marked
 from pytest_tfdevice.outputs import github
 from pytest_tfdevice.outputs.files import Written, obstacle, write_all
 from pytest_tfdevice.outputs.gathered import Gathered
+from pytest_tfdevice.reports.words import escape
 from pytest_tfdevice.testwatch import TestWatch
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ class Outputs:
     def __init__(self, config: pytest.Config, watch: TestWatch) -> None:
         self._config = config
         self._watch = watch
-        self._is_worker = hasattr(config, "workerinput")
+        self._is_worker = runs_for_another(config)
         self._gathered = Gathered()
         self._written: list[Written] = []
         self._commands: list[str] = []
@@ -107,7 +109,7 @@ class Outputs:
         if not config.pluginmanager.has_plugin("terminalreporter"):
             for one in self._written:
                 if one.error:
-                    print(f"tfdevice: {one.line}", file=sys.stderr)
+                    print(escape(f"tfdevice: {one.line}"), file=sys.stderr)
         if self._commands:
             github.tell(self._commands)
 

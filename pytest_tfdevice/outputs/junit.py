@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_tfdevice.gate.checks import COMPARED
+from pytest_tfdevice.gate import COMPARED
 from pytest_tfdevice.outputs.paths import Shortener
 from pytest_tfdevice.reports import junit
 from pytest_tfdevice.results import TestResult

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_tfdevice.gate.checks import COMPARED
+from pytest_tfdevice.gate import COMPARED
 from pytest_tfdevice.gate.collected import asks_for_baseline
 from pytest_tfdevice.results import TestResult
 from pytest_tfdevice.testwatch import EXHAUSTED, NOT_PLACED, WATCHED, TestWatch
@@ -24,9 +24,17 @@ def parcel(
 
     ``whole``: with all its placements, not only those that offend.
     """
-    found = _report(item, report, watch)
-    if found is None:
-        return None
+    try:
+        found = _report(item, report, watch)
+        return _packed(found, whole) if found is not None else None
+    except Exception as error:  # a report that can't be made must not break the run
+        from pytest_tfdevice.outputs import build
+
+        why = f"its report could not be made: {type(error).__name__}: {error}"
+        return _packed(build.broken(item, why, report.outcome), whole)
+
+
+def _packed(found: RunReport, whole: bool) -> str:
     from pytest_tfdevice.outputs.build import without_the_rest
     from pytest_tfdevice.outputs.parcel import pack
 
@@ -59,7 +67,8 @@ def _broken(item: pytest.Item, report: pytest.TestReport, watch: TestWatch) -> R
         return None
     from pytest_tfdevice.outputs import build
 
-    return build.broken(item, f"its setup failed: {_cause(report.longreprtext)}")
+    why = f"it was not watched: its setup failed: {_cause(report.longreprtext)}"
+    return build.broken(item, why, report.outcome)
 
 
 def _cause(text: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pytest_tfdevice.model import Device, DeviceInfo
-from pytest_tfdevice.serial.run_report import RunReport, TestReport
+from pytest_tfdevice.serial.run_report import RunReport
 
 LEVEL = 1
 """Of compression: the fastest."""
@@ -31,9 +31,9 @@ def unpack(text: str) -> RunReport:
 
 
 def joined(parts: Iterable[RunReport], whole: RunReport) -> RunReport:
-    """``whole`` with the tests of all parts, by node id, and what they ran on."""
+    """``whole``, and the tests of all parts, by node id, and what they ran on."""
     devices: dict[Device, DeviceInfo] = {}
-    tests: dict[str, TestReport] = {}
+    tests = {test.nodeid: test for test in whole.tests}
     tensorflow = whole.tensorflow
     for part in parts:
         devices |= {info.device: info for info in part.devices}

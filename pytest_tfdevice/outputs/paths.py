@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pytest_tfdevice.explain import Reason
 from pytest_tfdevice.model import DeviceScope, Placement, SourceLine
+from pytest_tfdevice.reason import Reason
 from pytest_tfdevice.transfers import Transfer
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from pytest_tfdevice.explain import Reason
-from pytest_tfdevice.placement_errors import Failure
+from pytest_tfdevice.errors.placement import Failure
+from pytest_tfdevice.reason import Reason
 from pytest_tfdevice.reports.words import count, escape
 
 WIDTH = 100

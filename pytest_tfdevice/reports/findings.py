@@ -14,8 +14,8 @@ from typing import Literal
 from pytest_tfdevice.baseline import entries
 from pytest_tfdevice.baseline.compare import Change
 from pytest_tfdevice.baseline.names import scope_of, type_of
-from pytest_tfdevice.explain import Reason
 from pytest_tfdevice.model import Placement, SourceLine
+from pytest_tfdevice.reason import Reason
 from pytest_tfdevice.reports.changes import conclusion, line
 from pytest_tfdevice.reports.words import count, cut, escape
 from pytest_tfdevice.serial.run_report import RunReport, TestReport

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_tfdevice.log_explain import OTHER_SCOPES, LogExplanation, LogGroup
+from pytest_tfdevice.logs.explain import OTHER_SCOPES, LogExplanation, LogGroup
 from pytest_tfdevice.reports.errors import not_placed
 from pytest_tfdevice.reports.words import count, cut, escape
 

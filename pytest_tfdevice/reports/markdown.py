@@ -7,7 +7,7 @@ page has a limit, and says what it leaves out.  What fails comes first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pytest_tfdevice.reports import run_words
 from pytest_tfdevice.reports.changes import line as change_line
@@ -54,28 +54,37 @@ class Page:
 
 def page(report: RunReport, limit: int = COMMENT_LIMIT) -> str:
     """The page, of at most ``limit`` bytes of UTF-8 (at least 1,000)."""
+    made, complete = _made(report, limit)
+    if not complete:
+        # What the terminal says is said above in other words: more tests are worth more.
+        tests = tuple(replace(test, text="") for test in report.tests)
+        made, _ = _made(replace(report, tests=tests), limit)
+    return str(made)
+
+
+def _made(report: RunReport, limit: int) -> tuple[Page, bool]:
+    """A page, and whether everything is on it."""
     made = Page(limit)
     for text in _head(report):
         made.add(text)
     tests = sorted(report.tests, key=lambda test: (ORDER.index(test.outcome), -_off(test)))
-    shown = _table(made, tests)
-    told = 0
+    rows = _table(made, tests)
     telling = [test for test in tests if _tells(test)]
-    for test in telling:
-        if not made.add("\n\n".join(_test(test))):
-            break
+    told = 0
+    while told < len(telling) and made.add("\n\n".join(_test(telling[told]))):
         told += 1
-    for text in _lists(report):
-        made.add(text)
+    lists = [made.add(text) for text in _lists(report)]
     left_out = []
     if told < len(telling):
         left_out.append(f"what is to be said of {count(len(telling) - told, 'more test')}")
-    if shown < len(tests):
-        left_out.append(f"{count(len(tests) - shown, 'row')} of the table")
+    if rows < len(tests):
+        left_out.append(f"{count(len(tests) - rows, 'row')} of the table")
+    if not all(lists):
+        left_out.append("lists of what else to know")
     if left_out:
         text = f"… left out, to keep to GitHub's limit: {'; '.join(left_out)}. A `.json` or "
         made.add(text + "`.html` report has everything.", reserve=0)
-    return str(made)
+    return made, not left_out
 
 
 def _head(report: RunReport) -> Iterator[str]:

@@ -6,9 +6,10 @@ import os
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from pytest_tfdevice.errors.out_of_memory import OutOfMemory
 from pytest_tfdevice.memory import GpuMemory, MemoryVerdict
 from pytest_tfdevice.model import Record
-from pytest_tfdevice.out_of_memory import OutOfMemory
+from pytest_tfdevice.op_times import table_line
 from pytest_tfdevice.reports.words import count, cut, escape
 from pytest_tfdevice.transfers import Transfer, TransferLimit, TransferVerdict, judge_transfers
 from pytest_tfdevice.units import format_size
@@ -84,6 +85,7 @@ def summary(record: Record, idle: str | None) -> list[str]:
     lines = [line for found in record.memory for line in _wrap(describe(found), "", "  ")]
     if idle:
         lines += _wrap(idle, "", "  ")
+    lines += _wrap(table_line(record.op_times), "", "  ")
     traffic = judge_transfers(record.transfers, TransferLimit())
     if traffic.counted:
         lines += [*_wrap(traffic.summary, "", "  "), *transfer_lines(traffic.counted)]

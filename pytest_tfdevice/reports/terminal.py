@@ -40,6 +40,21 @@ def write_summary(
         reporter.write_line(line)
 
 
+def write_graphs(reporter: Reporter, results: Sequence[TestResult], logdir: str) -> None:
+    """What was written for TensorBoard to the folder ``logdir``, and what was not."""
+    having = [result for result in results if result.graphs]
+    graphs = count(sum(result.graphs for result in having), "graph")
+    line = f"{graphs} of {count(len(having), 'test')} written: tensorboard --logdir {logdir}"
+    if not having:
+        line = f"no test ran a function or a Session: no graph was written to {logdir}"
+    lost = [result for result in results if result.graphs_lost]
+    reporter.write_line(escape(line))
+    for result in lost[:MAX_TESTS]:
+        reporter.write_line(escape(f"  graphs of {result.nodeid}: {result.graphs_lost}"))
+    if len(lost) > MAX_TESTS:
+        reporter.write_line(f"  … and of {count(len(lost) - MAX_TESTS, 'more test')}")
+
+
 def stale(entries: Sequence[str]) -> list[str]:
     """Entries of ``allow`` that may go."""
     if not entries:

@@ -32,8 +32,14 @@ def escape(text: str) -> str:
 
     A command to GitHub Actions becomes none.
     """
-    shown = "".join(c if c.isprintable() else _escaped(c) for c in text)
-    return _COMMAND.sub(lambda found: _hex(found[0][0]) + found[0][1:], shown)
+    return _COMMAND.sub(lambda found: _hex(found[0][0]) + found[0][1:], printable(text))
+
+
+def printable(text: str) -> str:
+    """Control characters as ``\\x1b``, and nothing else: for what no runner reads as commands."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
 def _hex(character: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_tfdevice.memory import GpuMemory
 from pytest_tfdevice.model import Device, Placement, Record
+from pytest_tfdevice.op_times import OpTime
 from pytest_tfdevice.serial import documents
 from pytest_tfdevice.serial.codec import Codec, FormatError, Special
 from pytest_tfdevice.transfers import Transfer
@@ -18,7 +19,7 @@ KIND = "record"
 VERSION = 1
 
 DEVICE = Special(lambda device: device.canonical, lambda text: _device(text))
-CODEC = Codec({Device: DEVICE}, forward=(GpuMemory, Transfer))
+CODEC = Codec({Device: DEVICE}, forward=(GpuMemory, OpTime, Transfer))
 
 
 def record_to_json(record: Record) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_tfdevice.classify import Class
-from pytest_tfdevice.explain import Reason
 from pytest_tfdevice.memory import GpuMemory
 from pytest_tfdevice.model import Device, DeviceInfo, Placement, SourceLine
+from pytest_tfdevice.reason import Reason
 from pytest_tfdevice.serial import documents
 from pytest_tfdevice.serial.codec import Codec, FormatError
 from pytest_tfdevice.serial.records import DEVICE, _body

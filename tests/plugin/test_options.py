@@ -24,6 +24,7 @@ def test_help_teaches_every_option(pytester: pytest.Pytester) -> None:
         "--tfdevice-enforce": "as if it were marked on_gpu",
         "--tfdevice-strict": "all but structural nodes count",
         "--tfdevice-allow=PATTERN": "an op type, name:PATTERN or reason:CODE",
+        "--tfdevice-logdir=DIR": "tensorboard --logdir DIR",
     }.items():
         assert name in text
         assert teaches in text

@@ -35,7 +35,7 @@ def report(suite: Suite, name: str = "r.json") -> dict[str, Any]:
     return data
 
 
-def tests_of(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def reported(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {test["nodeid"]: test for test in data.get("tests", [])}
 
 
@@ -55,7 +55,7 @@ def test_the_file_holds_the_tests_and_the_end_of_the_run_names_it(suite: Suite) 
     data = report(suite, "out/deep/r.json")
     assert (data["ran"], data["exit_status"], data.get("ended", "")) == (2, 0, "")
     assert data["python"] == ".".join(map(str, sys.version_info[:3]))
-    found = tests_of(data)
+    found = reported(data)
     assert list(found) == ["test_m.py::test_a", "test_m.py::test_b"]
     first = found["test_m.py::test_a"]
     assert (first["outcome"], first["pytest_outcome"]) == ("passed", "passed")
@@ -160,7 +160,7 @@ def test_a_list_of_tests_has_no_report(suite: Suite) -> None:
 def test_a_run_without_a_watched_test_says_so(suite: Suite) -> None:
     suite.write("test_m.py", "def test_x(): pass\n")
     suite.run("--tfdevice-report=r.json", "--tfdevice-report=r.md")
-    assert (tests_of(report(suite)), report(suite)["ran"]) == ({}, 1)
+    assert (reported(report(suite)), report(suite)["ran"]) == ({}, 1)
     text = (suite.folder / "r.md").read_text()
     assert "no test was watched" in text
     assert "1 test ran" in text
@@ -183,7 +183,7 @@ def test_a_run_that_is_cut_short_leaves_what_there_is_and_says_so(
     assert done.status == status
     data = report(suite)
     assert (data["ended"], data["exit_status"]) == (ended, status)
-    assert len(tests_of(data)) == 2
+    assert len(reported(data)) == 2
     assert f"ended early ({ended})" in (suite.folder / "r.md").read_text()
 
 
@@ -200,7 +200,7 @@ def test_what_left_its_device_since_the_baseline(suite: Suite) -> None:
     done = suite.run("--tfdevice-report=r.json", "--tfdevice-report=r.md")
     assert done.status == 1
     assert written(done) == ["r.json", "r.md"]
-    first = tests_of(report(suite))["test_m.py::test_a"]
+    first = reported(report(suite))["test_m.py::test_a"]
     assert (first["outcome"], first["pytest_outcome"]) == ("failed", "failed")
     (baseline,) = first["baselines"]
     assert baseline["action"] == "checked"
@@ -217,7 +217,7 @@ def test_what_left_its_device_since_the_baseline(suite: Suite) -> None:
 
 def test_a_baseline_that_is_missing_in_ci(suite: Suite) -> None:
     suite.run("--tfdevice-report", "r.json", env={"CI": "true"})
-    found = tests_of(report(suite))
+    found = reported(report(suite))
     assert {test["outcome"] for test in found.values()} == {"failed"}
     assert {b["action"] for test in found.values() for b in test["baselines"]} == {"missing"}
 
@@ -238,7 +238,7 @@ def test_two_reports_can_be_compared(suite: Suite, capsys: pytest.CaptureFixture
 def test_an_old_report_is_replaced(suite: Suite) -> None:
     (suite.folder / "r.json").write_text("old")
     suite.run("--tfdevice-report", "r.json")
-    assert len(tests_of(report(suite))) == 2
+    assert len(reported(report(suite))) == 2
 
 
 RETRIED = """
@@ -264,7 +264,7 @@ def test_of_a_test_that_is_tried_again_the_last_try_is_told(tmp_path: Path) -> N
     suite = Suite(tmp_path, {"test_m.py": RETRIED})
     done = suite.run("--tfdevice-report", "r.json")
     assert done.status == 0, done.output
-    (test,) = tests_of(report(suite)).values()
+    (test,) = reported(report(suite)).values()
     assert test["pytest_outcome"] == "passed"
     assert test["devices"] == {"GPU:0": 1}
     assert len(test["baselines"]) == 1
@@ -279,8 +279,39 @@ def test_the_workers_of_xdist_make_the_same_report(suite: Suite) -> None:
     done = suite.run("--tfdevice-report", "two.json", *args, "-n", "2")
     assert written(done) == ["two.json"]
     one, two = report(suite, "one.json"), report(suite, "two.json")
-    assert len(tests_of(one)) == 2
+    assert len(reported(one)) == 2
     assert one == two
+
+
+@pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="needs pytest-xdist")
+def test_a_test_that_killed_its_worker_is_no_success(suite: Suite) -> None:
+    suite.write("test_n.py", "import os\ndef test_x(): os._exit(3)\n")
+    suite.run("--tfdevice-report", "r.json", "-n", "1")
+    test = reported(report(suite))["test_n.py::test_x"]
+    assert test["outcome"] == "error"
+    assert "it was not watched: worker 'gw0' crashed" in test["summary"]
+
+
+UNSHAPED = """
+import pytest
+from pytest_tfdevice.model import Device, Placement, Record, TensorInfo
+
+def test_x(placement_baseline):
+    class Odd: pass
+    outputs = (TensorInfo("float32", (Odd(),)),)
+    odd = Placement("a", "MatMul", Device.parse("GPU:0"), outputs=outputs)
+    placement_baseline.check(Record((odd,)))
+"""
+
+
+def test_a_record_that_can_not_be_reported_does_not_break_the_run(tmp_path: Path) -> None:
+    suite = Suite(tmp_path, {"test_m.py": UNSHAPED})
+    suite.write("test_n.py", "def test_y(): pass\n")
+    done = suite.run("--tfdevice-report", "r.json")
+    assert done.status == 0, done.output
+    (test,) = reported(report(suite)).values()
+    assert test["outcome"] == "error"
+    assert "its report could not be made: TypeError" in test["summary"]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="needs pytest-xdist")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from dataclasses import dataclass
 from importlib import resources
@@ -276,3 +277,50 @@ def test_sarif_has_a_result_at_each_of_these_lines(outputs: Outputs) -> None:
         ("requested-elsewhere", "note", 44),
     } <= found
     assert run["invocations"][0]["executionSuccessful"] is True
+
+
+WATCHED = """
+import pytest, tensorflow as tf
+
+def test_unmarked():
+    tf.exp([[1.0]])
+    with tf.device("/CPU:0"):
+        tf.sin([[1.0]])
+
+def test_session():
+    with tf.Graph().as_default():
+        x = tf.compat.v1.placeholder(tf.float32, [2, 2])
+        with tf.device("/CPU:0"):
+            y = tf.linalg.inv(x)
+        with tf.compat.v1.Session() as session:
+            session.run(y, {x: [[1, 0], [0, 1]]})
+
+@pytest.mark.on_gpu
+def test_marked():
+    tf.exp([[1.0]])
+
+def test_without_tensorflow():
+    pass
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="needs pytest-xdist")
+def test_a_watched_run_over_workers(tmp_path: Path) -> None:
+    args = ("--tfdevice-watch", "--tfdevice-report=r.json", "--tfdevice-report=r.md", "-n", "2")
+    run = run_simulated(tmp_path, WATCHED, *args)
+    assert run.status == 0, run.output
+    assert run.modules == [], "the controller never imports TensorFlow"
+    data = json.loads((tmp_path / "r.json").read_text())
+    found = {test["nodeid"].partition("::")[2]: test for test in data["tests"]}
+    assert {name: test["outcome"] for name, test in found.items()} == {
+        "test_marked": "passed",
+        "test_session": "watched",
+        "test_unmarked": "watched",
+    }
+    assert data["ran"] == 4
+    assert rows(found["test_unmarked"])["Sin"][1]["reason"]["code"] == "requested-elsewhere"
+    assert (found["test_unmarked"]["counting"], found["test_unmarked"]["on_target"]) == (2, 1)
+    (inverse,) = (p for p in found["test_session"]["placements"] if p["type"] == "MatrixInverse")
+    assert (inverse["origin"], inverse["source"]["line"]) == ("session", 12)
+    head = (tmp_path / "r.md").read_text().splitlines()[0]
+    assert head.endswith("1 judged test kept to the device; 2 more watched only")

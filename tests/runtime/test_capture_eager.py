@@ -339,8 +339,16 @@ def test_asynchronous_functions_are_seen(told: Told) -> None:
 
 def test_an_asynchronous_error_is_told_in_its_window(told: Told) -> None:
     (op,) = told["asynchronous_error"]["own"]["ops"]
-    # That it raised isn't known then: to ask an asynchronous tensor for anything may wait for ever.
-    assert (op["type"], op["device"], op["count"]) == ("CheckNumerics", "CPU:0", 1)
+    assert (op["type"], op["device"], op["raised"]) == ("CheckNumerics", "CPU:0", True)
+
+
+def test_an_asynchronous_error_that_nobody_looked_at_is_told(told: Told) -> None:
+    ops = told["asynchronous_error"]["unread"]["ops"]
+    assert {op["type"]: op["raised"] for op in ops} == {"Sin": False, "CheckNumerics": True}
+
+
+def test_an_earlier_asynchronous_error_is_not_the_next_windows(told: Told) -> None:
+    assert [op["raised"] for op in told["asynchronous_error"]["after"]["ops"]] == [False]
 
 
 def test_an_asynchronous_error_stays_for_the_user(told: Told) -> None:

@@ -156,6 +156,13 @@ def test_all_that_a_raising_run_needed_is_seen(told: Told) -> None:
     assert told.one("failing", op="checked")["device"] == "GPU:0"
 
 
+def test_what_a_failing_run_did_is_not_done_again(told: Told) -> None:
+    """The placer is asked where its ops are, and runs none of them, those of functions included."""
+    found = told["failing_after_a_function"]
+    assert "EagerPyFunc" in {op["type"] for op in found["ops"]}
+    assert found["calls"] == 1
+
+
 def test_queues_are_host_work(told: Told) -> None:
     assert told["queue_runners"]["verdict"]["passed"] is True
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tf_process import Facts, needs_tensorflow, run
 
-from pytest_tfdevice.explain_errors import Known, reason_of
+from pytest_tfdevice.errors.placement import find_failures
+from pytest_tfdevice.errors.reasons import Known, reason_of
 from pytest_tfdevice.kernels import for_version
 from pytest_tfdevice.kernels.ops import shipped_signatures
-from pytest_tfdevice.placement_errors import find_failures
 from pytest_tfdevice.versions import installed_tensorflow
 
 TEST_OPS = {"KernelLabel", "TestAttr", "TestStringOutput"}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tf_process import Facts, needs_tensorflow, run
 
-from pytest_tfdevice.explain import REASON_CODES
+from pytest_tfdevice.reason import REASON_CODES
 
 needs_tensorflow()
 
@@ -118,9 +118,9 @@ def excerpts() -> dict[str, str]:
 
 
 def plain(text: str) -> str:
-    """Without line breaks, and without the lines of the program above, which is in no file."""
-    text = re.sub(r"(?:<string>|model\.py|\S*\.py):\d+", "FILE", " ".join(text.split()))
-    return re.sub(r" line: not on record:.*?(?= mend: )", "", text)
+    """Without line breaks; the program above and that of the page have other lines."""
+    text = re.sub(r"\S*\.py:\d+", "FILE", " ".join(text.split()))
+    return re.sub(r"(?<= line: FILE in )\w+", "FUNCTION", text)
 
 
 def test_every_reason_has_its_excerpt() -> None:

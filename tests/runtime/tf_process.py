@@ -81,8 +81,12 @@ def run(
     }
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "facts.json"
+        # A file, and not -c: before 3.13 Python doesn't know the lines of that, so that no
+        # tf.device is found in them.
+        program = Path(folder) / "program.py"
+        program.write_text(PRELUDE + textwrap.dedent(script) + EPILOGUE, encoding="utf-8")
         done = subprocess.run(
-            [sys.executable, "-c", PRELUDE + textwrap.dedent(script) + EPILOGUE, str(answer)],
+            [sys.executable, str(program), str(answer)],
             env={name: value for name, value in settings.items() if value is not None},
             cwd=folder,
             capture_output=True,

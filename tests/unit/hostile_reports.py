@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from pytest_tfdevice.baseline.compare import Change
-from pytest_tfdevice.explain import Reason
 from pytest_tfdevice.model import Device, DeviceInfo, Placement, SourceLine
+from pytest_tfdevice.reason import Reason
 from pytest_tfdevice.serial.run_report import (
     BaselineCheck,
     Check,

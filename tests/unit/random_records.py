@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from pytest_tfdevice.baseline.compare import Change, Kind
 from pytest_tfdevice.classify import Class
-from pytest_tfdevice.explain import REASON_CODES, Reason
 from pytest_tfdevice.memory import GpuMemory
 from pytest_tfdevice.model import (
     ArgSpec,
@@ -23,6 +22,8 @@ from pytest_tfdevice.model import (
     SourceLine,
     TensorInfo,
 )
+from pytest_tfdevice.op_times import OpTime
+from pytest_tfdevice.reason import REASON_CODES, Reason
 from pytest_tfdevice.serial.run_report import (
     BaselineCheck,
     Check,
@@ -139,10 +140,12 @@ TRANSFERS = st.builds(
     count=st.integers(1, 99),
     line=st.none() | SOURCES,
 )
+OP_TIMES = st.builds(OpTime, DEVICES, NUMBERS, st.none() | st.floats(0, 1e6))
 RECORDS = st.builds(
     Record,
     memory=st.lists(MEMORY, max_size=2).map(tuple),
     transfers=st.lists(TRANSFERS, max_size=2).map(tuple),
+    op_times=st.lists(OP_TIMES, max_size=2).map(tuple),
     placements=st.lists(PLACEMENTS, max_size=6).map(tuple),
     devices=st.lists(DEVICE_INFOS, max_size=2).map(tuple),
     signatures=mapping(SIGNATURES),

@@ -16,11 +16,12 @@ from tensorflow_facts import (
     record,
 )
 
-from pytest_tfdevice.explain import Reason, explain
+from pytest_tfdevice.explain import explain
 from pytest_tfdevice.kernels.match import in_name_only
 from pytest_tfdevice.kernels.registry import KernelRegistry
 from pytest_tfdevice.kernels.table import KernelEntry
 from pytest_tfdevice.model import DeviceSpec, Placement, Record, SourceLine
+from pytest_tfdevice.reason import Reason
 
 
 def why(placement: Placement, *others: Placement, **more) -> Reason:

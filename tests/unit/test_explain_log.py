@@ -19,9 +19,9 @@ import pytest
 
 from pytest_tfdevice import cli
 from pytest_tfdevice.kernels.ops import shipped_signatures
-from pytest_tfdevice.log_explain import LogExplanation, LogGroup, explain_log
-from pytest_tfdevice.log_facts import LogFacts
-from pytest_tfdevice.log_kernels import choose_kernels
+from pytest_tfdevice.logs.explain import LogExplanation, LogGroup, explain_log
+from pytest_tfdevice.logs.facts import LogFacts
+from pytest_tfdevice.logs.kernels import choose_kernels
 from pytest_tfdevice.placement_log import parse_stream
 from pytest_tfdevice.reports.log_text import conclusion, log_text
 

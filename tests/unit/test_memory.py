@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_tfdevice.errors.out_of_memory import OutOfMemory, Resident, read_oom
 from pytest_tfdevice.memory import (
     GpuMemory,
     LimitError,
@@ -17,7 +18,6 @@ from pytest_tfdevice.memory import (
     merge_limits,
 )
 from pytest_tfdevice.model import Device
-from pytest_tfdevice.out_of_memory import OutOfMemory, Resident, read_oom
 from pytest_tfdevice.reports.resources import describe, memory_failure, out_of_memory
 from pytest_tfdevice.units import SizeError, tensor_bytes
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_tfdevice.explain_errors import Known, reason_of
+from pytest_tfdevice.errors.placement import FailureReader, find_failures, read_failures
+from pytest_tfdevice.errors.reasons import Known, reason_of
 from pytest_tfdevice.kernels import for_version
-from pytest_tfdevice.placement_errors import FailureReader, find_failures, read_failures
 
 DATA = Path(__file__).parents[1] / "data" / "placement_errors"
 VERSIONS = ("2.12", "2.15", "2.21")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 
@@ -10,9 +11,9 @@ from hostile_reports import CPU, HOSTILE, hostile_report, offending
 from hypothesis import given, settings
 from random_records import REPORTS
 
-from pytest_tfdevice.explain import Reason
 from pytest_tfdevice.model import Placement, SourceLine
-from pytest_tfdevice.outputs.github import SUMMARY_LIMIT, Workspace, commands, summarise
+from pytest_tfdevice.outputs.github import SUMMARY_LIMIT, Workspace, commands, summarise, tell
+from pytest_tfdevice.reason import Reason
 from pytest_tfdevice.reports.text import table
 from pytest_tfdevice.reports.words import escape
 from pytest_tfdevice.serial.run_report import Check, RunReport, TestReport
@@ -177,6 +178,24 @@ def test_a_summary_that_can_not_be_written_is_said(tmp_path: Path) -> None:
     assert "Is a directory" in summary_to(tmp_path)
     assert "No such file or directory" in summary_to(tmp_path / "none" / "summary.md")
     assert "no job summary" in summarise(RunReport(), {"GITHUB_STEP_SUMMARY": "a\0::error::b"})
+
+
+def test_commands_are_told_on_lines_of_their_own_in_any_encoding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    tell(["::error title=MatMul ×2::a", "::notice title=b::c"])
+    assert raw.getvalue() == b"\n::error title=MatMul \\xd72::a\n::notice title=b::c\n"
+    tell([])
+    assert raw.getvalue().count(b"\n") == 3
+
+
+def test_a_stream_that_is_closed_fails_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    stream.close()
+    monkeypatch.setattr("sys.stdout", stream)
+    tell(["::error title=a::b"])
 
 
 def test_a_workspace_behind_a_link_is_the_same_workspace(tmp_path: Path) -> None:

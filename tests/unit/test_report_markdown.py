@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from random_records import REPORTS
 
 from pytest_tfdevice.baseline.compare import Change
-from pytest_tfdevice.explain import Reason
 from pytest_tfdevice.model import DeviceInfo, Placement, SourceLine
+from pytest_tfdevice.reason import Reason
 from pytest_tfdevice.reports.markdown import COMMENT_LIMIT, page
 from pytest_tfdevice.serial.run_report import (
     BaselineCheck,
@@ -166,6 +166,25 @@ def test_a_run_without_a_watched_test_is_no_success() -> None:
     assert page(RunReport(ran=3)).startswith("### ⚠️")
     assert page(RunReport(tests=(TestReport("a", "passed"),), ended="x")).startswith("### ⚠️")
     assert page(RunReport(tests=(TestReport("a", "passed"),))).startswith("### ✅")
+
+
+def test_where_there_is_room_the_failure_is_told_as_on_the_terminal() -> None:
+    tests = [
+        offending(MATMUL, reason=WHY, nodeid=f"t.py::test_{n}", text=f"text {n}\n  <b> line")
+        for n in range(3)
+    ]
+    shown = Rendered(page(RunReport(tests=tuple(tests)))).text
+    assert all(f"text {n}\n  <b> line" in shown for n in range(3))
+
+
+def test_reasons_go_before_what_the_terminal_said() -> None:
+    tests = tuple(
+        offending(MATMUL, reason=WHY, nodeid=f"t.py::test_{n}", text="<" * 8_000) for n in range(40)
+    )
+    text = page(RunReport(tests=tests))
+    assert sum(line.startswith("#### ") for line in text.splitlines()) == 40
+    assert "<pre>" not in text
+    assert "left out" not in text
 
 
 def test_a_page_of_many_tests_is_cut_and_says_so() -> None:

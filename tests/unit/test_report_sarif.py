@@ -10,8 +10,8 @@ from hostile_reports import CPU, HOSTILE, hostile_report, offending
 from hypothesis import given, settings
 from random_records import REPORTS
 
-from pytest_tfdevice.explain import REASON_CODES, Reason
 from pytest_tfdevice.model import Placement, SourceLine
+from pytest_tfdevice.reason import REASON_CODES, Reason
 from pytest_tfdevice.reports.sarif import MAX_RESULTS, document, page
 from pytest_tfdevice.serial.run_report import RunReport, SkippedTest
 

@@ -11,11 +11,11 @@ from hostile_reports import CPU, GPU, HOSTILE, hostile_report, offending
 from hypothesis import given, settings
 from random_records import REPORTS
 
-from pytest_tfdevice.explain import Reason
 from pytest_tfdevice.model import DeviceInfo, DeviceScope, DeviceSpec, Placement, SourceLine
 from pytest_tfdevice.outputs import files, writers
 from pytest_tfdevice.outputs.parcel import joined, pack, unpack
 from pytest_tfdevice.outputs.paths import Shortener, in_repository
+from pytest_tfdevice.reason import Reason
 from pytest_tfdevice.serial.documents import FileError
 from pytest_tfdevice.serial.run_report import Judgement, RunReport, TestReport
 

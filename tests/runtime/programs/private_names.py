@@ -5,13 +5,20 @@ import importlib
 import tensorflow as tf
 from telling import facts, tell
 
-from pytest_tfdevice.capture import private
+from pytest_tfdevice.capture import private, private_executor, private_memory
 
-facts["missing"] = private.probe()
+
+def probe():
+    return [*private.probe(), *private_executor.probe(), *private_memory.probe()]
+
+
+facts["missing"] = probe()
 CONTEXT = "tensorflow.python.eager.context"
+EXECUTOR = "tensorflow.python.eager.executor"
 EXECUTE = "tensorflow.python.eager.execute"
 SESSION = "tensorflow.python.client.session"
 BUFFERS = "tensorflow.python.client.pywrap_tf_session"
+WRAPPER = "tensorflow.python.pywrap_tfe"
 OPS = "tensorflow.python.framework.ops"
 NAMES = [
     ("tensorflow.python.framework.kernels", "get_all_registered_kernels"),
@@ -28,7 +35,10 @@ NAMES = [
     (CONTEXT, "Context.op_callbacks"),
     (CONTEXT, "eager_mode"),
     (CONTEXT, "executor_scope"),
-    ("tensorflow.python.eager.executor", "new_executor"),
+    (CONTEXT, "Context.is_async"),
+    (EXECUTOR, "new_executor"),
+    (EXECUTOR, "Executor.is_async"),
+    (EXECUTOR, "Executor.wait"),
     (EXECUTE, "quick_execute"),
     (EXECUTE, "execute_with_callbacks"),
     ("tensorflow.python.ops.script_ops", "FuncRegistry"),
@@ -43,6 +53,16 @@ NAMES = [
     (SESSION, "BaseSession._Callable"),
     (BUFFERS, "TF_NewBufferFromString"),
     (BUFFERS, "TF_OperationName"),
+    (BUFFERS, "TF_DeviceListMemoryBytes"),
+    (WRAPPER, "TFE_ContextListDevices"),
+    (WRAPPER, "TF_DeviceListCount"),
+    (WRAPPER, "TF_DeviceListName"),
+    (WRAPPER, "TFE_GetMemoryInfo"),
+    (WRAPPER, "TFE_ResetMemoryStats"),
+    (WRAPPER, "TFE_NewContextOptions"),
+    (WRAPPER, "TFE_ContextOptionsSetConfig"),
+    (WRAPPER, "TFE_NewContext"),
+    (WRAPPER, "TFE_DeleteContextOptions"),
 ]
 
 
@@ -55,13 +75,13 @@ def without(module, path):
     kept = owner.__dict__[name]
     delattr(owner, name)
     try:
-        return private.probe()
+        return probe()
     finally:
         setattr(owner, name, kept)
 
 
 facts["names"] = {f"{module}.{path}": without(module, path) for module, path in NAMES}
-facts["missing after"] = private.probe()
+facts["missing after"] = probe()
 facts["version"] = tf.__version__
 facts["cuda"] = tf.test.is_built_with_cuda()
 

@@ -292,6 +292,28 @@ def failing():
 
 
 @fact
+def failing_after_a_function():
+    calls = []
+
+    def count():
+        calls.append(1)
+        return 1.0
+
+    graph = tf.Graph()
+    with graph.as_default():
+        a = v1.placeholder(tf.float32, [4, 4], name="a")
+        counted = tf.function(lambda v: v + tf.py_function(count, [], tf.float32))(a)
+        bad = tf.debugging.check_numerics(counted * float("inf") * 0.0, "bad", name="checked")
+    with (
+        watch() as w,
+        v1.Session(graph=graph) as session,
+        contextlib.suppress(tf.errors.InvalidArgumentError),
+    ):
+        session.run(bad, {a: data})
+    return record(w) | {"calls": len(calls)}
+
+
+@fact
 def server():
     server = v1.train.Server.create_local_server()
     graph = tf.Graph()

@@ -243,7 +243,16 @@ def asynchronous_error():
     tf_context.context().clear_executor_errors()
     with watch() as after:
         tf.sin(x)
-    return {"own": record(w), "after": record(after), "error stays": still}
+    with watch() as unread, tf.device("/CPU:0"):
+        tf.sin(x)
+        tf.debugging.check_numerics(nan, "bad")
+    tf_context.context().clear_executor_errors()
+    return {
+        "own": record(w),
+        "after": record(after),
+        "unread": record(unread),
+        "error stays": still,
+    }
 
 
 tell()

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pytest_tfdevice.classify import uses_variable
-from pytest_tfdevice.explain import Reason
-from pytest_tfdevice.explain_errors import Known, reason_of
+from pytest_tfdevice.errors.placement import Failure
+from pytest_tfdevice.errors.reasons import Known, reason_of
 from pytest_tfdevice.kernels.match import usable
 from pytest_tfdevice.kernels.registry import KernelRegistry
-from pytest_tfdevice.log_facts import LogFacts
+from pytest_tfdevice.logs.facts import LogFacts
 from pytest_tfdevice.model import OpSignature
-from pytest_tfdevice.placement_errors import Failure
+from pytest_tfdevice.reason import Reason
 
 PLUGINS = ("METAL", "DirectML")
 """Names of GPUs whose kernels are a plugin's."""

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pytest_tfdevice.classify import Class, classify
-from pytest_tfdevice.explain import Reason
-from pytest_tfdevice.log_facts import LogFacts
-from pytest_tfdevice.log_reasons import KernelChoice, LogReasons
+from pytest_tfdevice.errors.placement import Failure, readable
+from pytest_tfdevice.logs.facts import LogFacts
+from pytest_tfdevice.logs.reasons import KernelChoice, LogReasons
 from pytest_tfdevice.model import Device, DeviceSpec, OpSignature, Placement
-from pytest_tfdevice.placement_errors import Failure, readable
 from pytest_tfdevice.placement_log import is_pseudo
+from pytest_tfdevice.reason import Reason
 
 MAX_GROUPS = 20_000
 MAX_NAMES = 4

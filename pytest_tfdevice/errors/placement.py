@@ -27,8 +27,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from pytest_tfdevice.model import Device, DeviceError, DeviceSpec, SourceLine
-from pytest_tfdevice.placement_failure import (
+from pytest_tfdevice.errors.failure import (
     MAX_MEMBERS,
     Draft,
     Failure,
@@ -37,6 +36,7 @@ from pytest_tfdevice.placement_failure import (
     kernel_entry,
     readable,
 )
+from pytest_tfdevice.model import Device, DeviceError, DeviceSpec, SourceLine
 
 __all__ = ["Failure", "FailureReader", "Member", "find_failures", "read_failures", "readable"]
 

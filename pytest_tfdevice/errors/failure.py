@@ -1,6 +1,6 @@
 """What a message of TensorFlow says of an op that it could not place.
 
-Knows neither TensorFlow nor pytest.  :mod:`pytest_tfdevice.placement_errors` reads the messages.
+Knows neither TensorFlow nor pytest.  :mod:`pytest_tfdevice.errors.placement` reads the messages.
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from pytest_tfdevice.explain import Reason
+from pytest_tfdevice.errors.placement import Failure, Member
 from pytest_tfdevice.kernels.match import Kernels, offered, serving, usable
 from pytest_tfdevice.kernels.registry import KernelRegistry
 from pytest_tfdevice.kernels.table import KernelEntry
 from pytest_tfdevice.model import Device, DeviceError, DeviceSpec, Placement
-from pytest_tfdevice.placement_errors import Failure, Member
+from pytest_tfdevice.reason import Reason
 
 SOFT = (
     "allow soft placement (tf.config.set_soft_device_placement(True), or "

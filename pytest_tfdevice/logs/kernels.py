@@ -10,7 +10,7 @@ from pytest_tfdevice.kernels.shipped import (
     minor_version,
     shipped_versions,
 )
-from pytest_tfdevice.log_reasons import KernelChoice
+from pytest_tfdevice.logs.reasons import KernelChoice
 
 
 def choose_kernels(

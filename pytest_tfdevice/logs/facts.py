@@ -9,7 +9,7 @@ import codecs
 import re
 from collections.abc import Iterator
 
-from pytest_tfdevice.placement_errors import MAX_LINE, Failure, FailureReader
+from pytest_tfdevice.errors.placement import MAX_LINE, Failure, FailureReader
 from pytest_tfdevice.placement_log.text import clean
 
 MAX_FAILURES = 50

@@ -1,0 +1,1 @@
+"""Baselines of ten models of ``keras.applications``, byte for byte."""
