@@ -42,6 +42,7 @@ def verdict(record: Record, device: str = "GPU", **more: Any) -> Verdict:
 def report(record: Record, *verdicts: Verdict, result: TestResult | None = None) -> TestReport:
     item: Any = SimpleNamespace(
         nodeid="a/t.py::test_x",
+        listchain=list,
         location=("a/t.py", 4, "test_x"),
         config=SimpleNamespace(rootpath=Path("/w")),
         ihook=SimpleNamespace(pytest_tfdevice_classify=lambda placement: None),
