@@ -8,7 +8,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_tfdevice.model import Placement, Record
-    from pytest_tfdevice.results import RunReport
+    from pytest_tfdevice.results import RunResults
 
 
 @pytest.hookspec(firstresult=True)
@@ -27,7 +27,7 @@ def pytest_tfdevice_record(item: pytest.Item, record: Record) -> None:
     """Called with what a watched test ran, before it is judged."""
 
 
-def pytest_tfdevice_report(report: RunReport) -> None:
+def pytest_tfdevice_report(report: RunResults) -> None:
     """Called once at the end of a run in which a test was watched, before the summary is printed.
 
     Under pytest-xdist it is called on the controller, with the results of all workers.

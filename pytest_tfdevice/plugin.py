@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tfdevice import hookspecs
-from pytest_tfdevice.config import Settings, add_options, is_isolated
+from pytest_tfdevice.config import Settings, is_isolated
 from pytest_tfdevice.fixtures import (
     GATE,
     placement,
@@ -22,6 +22,7 @@ from pytest_tfdevice.fixtures import (
 from pytest_tfdevice.gate import COMPARED
 from pytest_tfdevice.gate.hooks import Gate
 from pytest_tfdevice.marks import marker_lines
+from pytest_tfdevice.options import add_options
 from pytest_tfdevice.simulation import Simulation
 from pytest_tfdevice.testwatch import (
     EXHAUSTED,
@@ -34,12 +35,12 @@ from pytest_tfdevice.testwatch import (
 )
 
 if TYPE_CHECKING:
-    from pytest_tfdevice.results import RunReport, TestResult
+    from pytest_tfdevice.results import RunResults, TestResult
 
 __all__ = ["placement", "placement_baseline", "placement_session", "tf_devices"]
 
 _WATCH = pytest.StashKey[TestWatch]()
-_REPORT: pytest.StashKey[RunReport] = pytest.StashKey()
+_REPORT: pytest.StashKey[RunResults] = pytest.StashKey()
 _ALLOWED = "tfdevice_allow"
 _PATH = list(sys.path)
 """As it was at the start: for the processes of isolated tests."""

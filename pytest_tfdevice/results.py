@@ -113,7 +113,7 @@ class TestResult:
 
 
 @dataclass(frozen=True)
-class RunReport:
+class RunResults:
     """What a run came to: for ``pytest_tfdevice_report``.
 
     ``stale_allow``: entries of ``allow`` that excused nothing in the whole run, each with the tests

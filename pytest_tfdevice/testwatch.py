@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pytest_tfdevice.limits import LimitVerdict
     from pytest_tfdevice.logdir import Logdir
     from pytest_tfdevice.model import Record
-    from pytest_tfdevice.results import RunReport, TestResult
+    from pytest_tfdevice.results import RunResults, TestResult
     from pytest_tfdevice.verdict import Verdict
 
 EXHAUSTED = "GPU memory ran out (tfdevice)"
@@ -98,9 +98,9 @@ class TestWatch:
                 if node_id(item) not in tests[-1:]:
                     tests.append(node_id(item))
 
-    def report(self, config: pytest.Config) -> RunReport:
+    def report(self, config: pytest.Config) -> RunResults:
         """What the run came to."""
-        from pytest_tfdevice.results import RunReport
+        from pytest_tfdevice.results import RunResults
         from pytest_tfdevice.stale import stale_entries
 
         users: dict[str, list[str]] = self.allowed_in
@@ -110,7 +110,7 @@ class TestWatch:
         elif self.settings.enforce or config.args_source.name == "ARGS":
             users = {p: tests for p, tests in users.items() if p not in project}
         stale = stale_entries(users, self.results, project)
-        return RunReport(tuple(self.results), tuple(map(str, stale)))
+        return RunResults(tuple(self.results), tuple(map(str, stale)))
 
     def plan(self, item: pytest.Item) -> Plan:
         """What the markers of a test ask for.

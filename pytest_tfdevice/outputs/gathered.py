@@ -50,7 +50,7 @@ class Gathered:
         if why and not self.ended:
             self.ended = why if isinstance(why, str) else "it was stopped"
 
-    def report(self, summed: results.RunReport, exit_status: int, root: Path) -> RunReport:
+    def report(self, summed: results.RunResults, exit_status: int, root: Path) -> RunReport:
         """The run."""
         from pytest_tfdevice.outputs.build import empty
         from pytest_tfdevice.outputs.parcel import joined, unpack
