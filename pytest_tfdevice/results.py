@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from pytest_tfdevice.model import Record
     from pytest_tfdevice.verdict import Verdict
 
+LOST = "tfdevice_lost"
+"""Attribute of pytest's report of a test whose process died, and with it what was watched."""
+
 
 @dataclass(frozen=True)
 class TestResult:

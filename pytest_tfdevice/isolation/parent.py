@@ -11,6 +11,7 @@ import pytest
 
 from pytest_tfdevice.isolation import job as jobs
 from pytest_tfdevice.isolation.process import TestProcess, describe_end
+from pytest_tfdevice.results import LOST, TestResult
 
 When = Literal["setup", "call", "teardown"]
 
@@ -150,6 +151,11 @@ class Replay:
         when = self._phase
         call = pytest.CallInfo.from_call(lambda: pytest.fail(text, pytrace=False), when)
         report = _report(self._item, call)
+        if when != "teardown":
+            # What it was watched for died with it: so that nobody takes it for one that passed.
+            result = TestResult(self._item.nodeid, "error", {}, summary=text.partition("\n")[0])
+            report.tfdevice = result.to_json()  # type: ignore[attr-defined]
+            setattr(report, LOST, True)
         for name, written in process.output().items():
             report.sections.append((f"Captured {name} {when}", written))
         if when == "teardown":

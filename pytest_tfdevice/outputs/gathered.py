@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_tfdevice.results import LOST
+
 if TYPE_CHECKING:
     from pytest_tfdevice import results
     from pytest_tfdevice.serial.run_report import RunReport, TestReport
@@ -34,7 +36,8 @@ class Gathered:
             self._ran.add(report.nodeid)
         if packed is not None:
             self._parcels[report.nodeid] = packed
-        if report.when not in ("setup", "call", "teardown"):  # pytest-xdist: its worker died
+        # Of pytest-xdist's the phase isn't one of pytest's, where a worker died.
+        if report.when not in ("setup", "call", "teardown") or hasattr(report, LOST):
             self._crashed[report.nodeid] = str(report.longrepr)
         if skipped:
             self._skipped[skipped] = _reason(report)

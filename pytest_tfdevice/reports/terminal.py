@@ -105,10 +105,9 @@ def totals(results: Sequence[TestResult]) -> list[str]:
         frozenset({True}): "the GPU is simulated",
         frozenset({False}): "the GPU is real",
     }.get(frozenset(kinds), "no operation was on a GPU" if not kinds else "GPUs of both kinds")
-    lines = [
-        f"operations seen: {shown or 'none'}",
-        f"TensorFlow {', '.join(versions)}; {kind}",
-    ]
+    lines = [f"operations seen: {shown or 'none'}"]
+    if versions:
+        lines.append(f"TensorFlow {', '.join(versions)}; {kind}")
     noted = sum(result.outcome == "passed" and result.notes > 0 for result in results)
     if noted:
         lines.append(f"{count(noted, 'test')} passed with a note: -rP shows it")

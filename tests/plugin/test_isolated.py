@@ -5,6 +5,8 @@ Without TensorFlow, of which each process would have to be told anew.
 
 from __future__ import annotations
 
+import json
+import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -26,6 +28,7 @@ def run(folder: Path) -> Run:
         "-rP",
         f"--junitxml={folder / 'junit.xml'}",
         f"--basetemp={folder / 'temporary'}",
+        f"--tfdevice-report={folder / 'report.json'}",
     )
 
 
@@ -109,6 +112,30 @@ def test_the_last_output_of_a_process_that_died(run: Run) -> None:
     assert "Segmentation fault" in sections["Captured stderr call"]
     assert "in test_segfault" in sections["Captured stderr call"]
     assert dict(run["test_leaves"].sections)["Captured stdout call"] == "its last words\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("test_segfault", "died by SIGSEGV"),
+        ("test_killed", "died by SIGKILL"),
+        ("test_leaves", "ended with exit status 0"),
+        ("test_leaves_in_setup", "ended with exit status 3"),
+    ],
+)
+def test_a_process_that_dies_is_in_the_report(run: Run, folder: Path, name: str, why: str) -> None:
+    """It was not watched to its end, and nobody may take it for one that passed."""
+    tests = json.loads((folder / "report.json").read_text())["tests"]
+    (test,) = [test for test in tests if test["nodeid"] == f"test_it.py::{name}"]
+    assert test["outcome"] == "error"
+    assert test["summary"].startswith("it was not watched: ")
+    assert why in test["summary"]
+
+
+@pytest.mark.parametrize("name", ["test_segfault", "test_leaves_in_setup"])
+def test_a_process_that_dies_is_in_the_summary(run: Run, name: str) -> None:
+    assert f"nothing to judge test_it.py::{name}" in run.summary
+    assert re.search(r"\d+ tests could not be judged", run.summary)
 
 
 def test_what_was_set_up_before_it_ends_after_it(run: Run) -> None:
