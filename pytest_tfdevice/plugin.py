@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Generator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,15 +23,7 @@ from pytest_tfdevice.gate.hooks import Gate
 from pytest_tfdevice.marks import marker_lines
 from pytest_tfdevice.options import add_options
 from pytest_tfdevice.simulation import Simulation
-from pytest_tfdevice.testwatch import (
-    EXHAUSTED,
-    NOT_PLACED,
-    SECTION,
-    USAGE_ERRORS,
-    WATCHED,
-    TestWatch,
-    open_logdir,
-)
+from pytest_tfdevice.testwatch import USAGE_ERRORS, WATCHED, TestWatch, open_logdir
 
 if TYPE_CHECKING:
     from pytest_tfdevice.results import RunResults, TestResult
@@ -149,36 +140,11 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if call.when != "call":
-        return report
-    refused = None
-    if report.failed and call.excinfo is not None:
-        refused = item.config.stash[_WATCH].not_placed(item, call.excinfo.value)
-    for watched in item.stash.get(WATCHED, []):
-        expected = hasattr(report, "wasxfail")
-        if report.skipped and not expected:
-            continue
-        result = watched.result if refused is None else refused.counted_in(watched.result)
-        if not report.passed and not watched.report:
-            # It was cut short: what it would have needed isn't known.
-            result = replace(result, unused_allow=())
-        report.tfdevice = result.to_json(expected)  # type: ignore[attr-defined]
-        text = watched.report if report.failed else watched.notes
-        # Of a test that could not place its ops before any ran, "nothing ran" says nothing new.
-        if refused is not None and not watched.record.saw_something:
-            text = ""
-        if text and text not in str(report.longrepr):
-            report.sections.append((SECTION, text))
-        if watched.exhausted:
-            report.sections.append((EXHAUSTED, watched.exhausted))
-    if refused is not None:
-        report.sections.append((NOT_PLACED, refused.text))
-    if item.config.stash[_WATCH].settings.junit and (
-        item.stash.get(COMPARED, []) or hasattr(report, "tfdevice")
-    ):
-        from pytest_tfdevice.outputs.junit import add_properties
+    stash = item.stash
+    if call.when == "call" and (report.failed or stash.get(WATCHED, []) or stash.get(COMPARED, [])):
+        from pytest_tfdevice.sections import add_to
 
-        add_properties(item, report)
+        add_to(report, item, item.config.stash[_WATCH], call.excinfo)
     return report
 
 
