@@ -113,6 +113,8 @@ def started(folder: Path) -> subprocess.Popen[str]:
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(ROOT)])},
         stdout=subprocess.PIPE,
         text=True,
+        # What a shell starts in the background ignores Ctrl-C, and so would this run.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 60
     while not (folder / "started").exists() or not (folder / "started").read_text():
