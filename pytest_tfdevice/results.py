@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pytest_tfdevice.gate.checks import Compared
     from pytest_tfdevice.limits import LimitVerdict
     from pytest_tfdevice.model import Record
     from pytest_tfdevice.verdict import Verdict
@@ -102,6 +103,19 @@ class TestResult:
             over=any(v.outcome == "failed" for v in limits),
             **_taken(record),
         )
+
+    def with_baselines(self, compared: list[Compared]) -> TestResult:
+        """The result where comparisons with baselines are all that judged the test."""
+        if self.outcome != "watched" or not compared:
+            return self
+        lost = sum(one.lost for one in compared)
+        if lost:
+            operations = f"{lost} operations are" if lost > 1 else "1 operation is"
+            summary = f"{operations} off the device, and not so in the baseline"
+            return replace(self, outcome="failed", left=True, summary=summary)
+        if any(one.action == "missing" for one in compared):
+            return replace(self, outcome="error", summary="there is no baseline to compare it with")
+        return replace(self, outcome="passed")
 
     def to_json(self, xfail: bool = False) -> dict[str, Any]:
         """Plain data, for pytest-xdist; of a test that is marked ``xfail`` or not."""

@@ -34,6 +34,7 @@ def add_to(
 def _add_watched(report: pytest.TestReport, item: pytest.Item, refused: NotPlaced | None) -> None:
     for watched in item.stash.get(WATCHED, []):
         result = watched.result if refused is None else refused.counted_in(watched.result)
+        result = result.with_baselines(item.stash.get(COMPARED, []))
         if not report.passed and not watched.report:
             # It was cut short: what it would have needed isn't known.
             result = replace(result, unused_allow=())

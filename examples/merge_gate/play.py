@@ -77,7 +77,7 @@ PULL_REQUESTS = (
         command=UPDATE,
         base="whole-number-masks",
         says=("2 passed",),
-        summary=("1 judged test kept to the device", "❌ Placement: operations in 2 tests: 1 left"),
+        summary=("2 judged tests kept to the device", "❌ Placement: operations in 2 tests: 1 left"),
     ),
     PullRequest(
         "mask-of-its-own",
@@ -85,7 +85,7 @@ PULL_REQUESTS = (
         green=True,
         patch="mask-of-its-own.patch",
         says=("2 passed",),
-        summary=("1 judged test kept to the device", "no operation moved in 2 tests"),
+        summary=("2 judged tests kept to the device", "no operation moved in 2 tests"),
     ),
     PullRequest(
         "table-on-the-gpu",

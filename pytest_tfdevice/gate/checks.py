@@ -77,6 +77,14 @@ class Compared:
     verdict: Verdict
     changes: tuple[Change, ...] = ()
 
+    @property
+    def lost(self) -> int:
+        """How many operations are off the device and aren't in the baseline; what was recorded anew
+        is what is meant."""
+        if self.action != "checked":
+            return 0
+        return sum(change.count for change in self.changes if change.is_regression)
+
 
 @dataclass
 class Checks:

@@ -54,10 +54,7 @@ def _properties(item: pytest.Item, report: pytest.TestReport) -> list[junit.Prop
 
 def _state(compared: Sequence[Compared]) -> str:
     """The worst that came of a test's comparisons."""
-    if any(
-        one.action == "checked" and any(change.is_regression for change in one.changes)
-        for one in compared
-    ):
+    if any(one.lost for one in compared):
         return "regression"
     actions = {one.action for one in compared}
     return next(one for one in ("missing", "created", "updated", "checked") if one in actions)

@@ -123,7 +123,9 @@ def worst(results: Sequence[TestResult]) -> list[str]:
         off = result.counting - result.on_target
         share = f"{percent(result.on_target / result.counting)}" if result.counting else "-"
         head = f"  {off:>5} off, {share:>6} on  " if result.counting else "    nothing to judge  "
-        if result.over and not off:
+        if result.left and not off:
+            head = "      left its baseline  "
+        elif result.over and not off:
             head = "        over a limit  "
         lines.append(head + cut(escape(result.nodeid), WIDTH - len(head), keep_end=True))
         if off == 0:  # it failed for something else

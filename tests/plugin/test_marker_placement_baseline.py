@@ -71,6 +71,31 @@ def test_baselines_are_created(suite: Suite, created: Run) -> None:
     assert suite.tests["test_on_cpu"][environment]["target"] == "CPU:0"
 
 
+def test_a_baseline_judges_a_test(created: Run) -> None:
+    """As much as ``on_gpu`` does: such a test is none that was only watched."""
+    assert "3 judged tests kept to the device" in created.said
+    assert "watched only" not in created.said
+
+
+def test_a_test_that_left_its_baseline_left_the_device(moved: Run) -> None:
+    assert "1 of 3 judged tests left the device" in moved.said
+    assert "left its baseline test_m.py::test_alone" in " ".join(moved.said.split())
+    # The Fill that both ones() run, and the MatMul.
+    assert "2 operations are off the device, and not so in the baseline" in moved.said
+    assert "watched only" not in moved.said
+
+
+def test_without_the_baseline_that_must_be_there_nothing_is_judged(
+    suite: Suite, created: Run, tmp_path: Path
+) -> None:
+    found = suite.run(
+        *SIMULATE, "-k", "test_alone", "--tfdevice-baseline-dir", str(tmp_path), env={"CI": "1"},
+        in_fork=False,
+    )  # fmt: skip
+    assert "1 test could not be judged" in found.said
+    assert "there is no baseline" in found.said.partition("where TensorFlow ran")[2]
+
+
 def test_an_operation_that_moved_is_named_with_its_reason(suite: Suite, moved: Run) -> None:
     assert moved.tests["test_m.py::test_alone"] == "failed"
     assert "(no scope): MatMul GPU:0 → CPU:0: requested-elsewhere" in moved.said
