@@ -77,7 +77,10 @@ PULL_REQUESTS = (
         command=UPDATE,
         base="whole-number-masks",
         says=("2 passed",),
-        summary=("2 judged tests kept to the device", "❌ Placement: operations in 2 tests: 1 left"),
+        summary=(
+            "2 judged tests kept to the device",
+            "❌ Placement: operations in 2 tests: 1 left",
+        ),
     ),
     PullRequest(
         "mask-of-its-own",
