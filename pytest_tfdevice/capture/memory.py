@@ -108,7 +108,7 @@ class MemoryMeter:
 
     def _limits_in_force(self) -> dict[str, int]:
         if private.eager_context_exists():
-            return private_memory.device_memory_limits(private.eager_context()._context_handle)
+            return private_memory.device_memory_limits(private_memory.context_handle())
         return self._limits
 
 
@@ -158,7 +158,7 @@ def read(reset: Callable[[Stats], None] | None = None) -> Stats:
 def _context() -> Any:
     """A handle to ask for memory: the eager context's, or one for GPUs that a v1 Session made."""
     if private.eager_context_exists():
-        yield private.eager_context()._context_handle
+        yield private_memory.context_handle()
         return
     config = OPENINGS.config_of_earlier()
     yield None if config is None else private_memory.new_context(config)

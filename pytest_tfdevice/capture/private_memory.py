@@ -9,11 +9,16 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from pytest_tfdevice.capture.private import MissingPrivate, _lookup
+from pytest_tfdevice.capture.private import MissingPrivate, _attribute, _lookup, eager_context
 
 _TFE = "tensorflow.python.pywrap_tfe"
 _SESSION = "tensorflow.python.client.pywrap_tf_session"
 _PURPOSE = "to measure GPU memory"
+
+
+def context_handle() -> Any:
+    """The handle of the process's own eager context, which has been initialised."""
+    return _attribute(eager_context(), "_context_handle", _PURPOSE, "Context")
 
 
 def device_memory_limits(handle: Any) -> dict[str, int]:
@@ -97,7 +102,7 @@ def probe() -> list[str]:
     ]  # fmt: skip
     checks = [lambda m=m, n=n: _lookup(m, n, _PURPOSE) for m, n in names]
     missing = []
-    for check in (*checks, eager_tensor_class, constant_module):
+    for check in (*checks, context_handle, eager_tensor_class, constant_module):
         try:
             check()
         except MissingPrivate as error:

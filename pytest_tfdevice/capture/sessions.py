@@ -168,7 +168,7 @@ class SessionPatch:
         """TensorFlow gives no graphs of a run that raised: its placer is asked instead."""
         wanted, fed = ([name.split(":")[0] for name in names] for names in (wanted, fed))
         try:
-            if session._target:
+            if session.sess_str:
                 raise placer.CannotPlace("it ran on another TensorFlow server")
             graph_def = self._graph_def(session.graph)
             _, nodes = placer.place_graph(graph_def, wanted, fed)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
 from pytest_tfdevice.baseline.compare import Change
 from pytest_tfdevice.baseline.entries import offending
-from pytest_tfdevice.reports.words import count, cut, escape
+from pytest_tfdevice.reports.words import count, cut, escape, wrapped
 from pytest_tfdevice.verdict import Offender, Verdict
 
-WIDTH = 100
 MAX_CHANGES = 12
 MAX_REMARKS = 6
 MAX_NAMES = 5
@@ -19,23 +17,23 @@ MAX_NAMES = 5
 def failure(changes: Sequence[Change], verdict: Verdict, what: str, command: str) -> str:
     """Why a test fails its baseline, the conclusion first; ``what`` names the baseline."""
     bad = [change for change in changes if change.is_regression]
-    lines = [*_wrapped(f"{conclusion(bad)} since the baseline was recorded", "")]
-    lines += _wrapped(what, "  ")
+    lines = [*wrapped(f"{conclusion(bad)} since the baseline was recorded", "")]
+    lines += wrapped(what, "  ")
     for change in bad[:MAX_CHANGES]:
-        lines += ["", *_wrapped(line(change), "  "), *_evidence(change, verdict)]
+        lines += ["", *wrapped(line(change), "  "), *_evidence(change, verdict)]
     if len(bad) > MAX_CHANGES:
         lines += ["", f"  … and {count(len(bad) - MAX_CHANGES, 'more change')}"]
     others = _others([change for change in changes if not change.is_regression])
     if others:
-        lines += ["", *(text for other in others for text in _wrapped(other, "  "))]
+        lines += ["", *(text for other in others for text in wrapped(other, "  "))]
     return "\n".join([*lines, "", "  if that is meant, record it:", f"    {escape(command)}"])
 
 
 def missing(what: str, others: Sequence[str], command: Callable[[str], str]) -> str:
     """Why a test without a baseline fails in CI."""
-    lines = _wrapped(f"there is no {what}", "")
+    lines = wrapped(f"there is no {what}", "")
     if others:
-        lines += _wrapped(f"it is there for {'; '.join(others)}", "  ")
+        lines += wrapped(f"it is there for {'; '.join(others)}", "  ")
     lines += ["  in CI none is created; record it and commit the file:"]
     return "\n".join([*lines, f"    {escape(command('create'))}"])
 
@@ -87,14 +85,14 @@ def line(change: Change) -> str:
 def _evidence(change: Change, verdict: Verdict) -> list[str]:
     placements = {id(p) for p in offending(verdict, change.scope, change.type, change.after)}
     offenders = [o for o in verdict.offenders if id(o.placement) in placements]
-    lines = _wrapped(f"ops:   {_names(offenders)}", "    ", "           ") if offenders else []
+    lines = wrapped(f"ops:   {_names(offenders)}", "    ", "           ") if offenders else []
     for label, texts in (
         ("why:  ", (o.reason.evidence for o in offenders)),
         ("line: ", (str(o.placement.source) for o in offenders if o.placement.source)),
         ("mend: ", (o.reason.mend for o in offenders)),
     ):
         for text in list(dict.fromkeys(texts))[:1]:
-            lines += _wrapped(f"{label} {text}", "    ", "           ")
+            lines += wrapped(f"{label} {text}", "    ", "           ")
     return lines
 
 
@@ -120,13 +118,3 @@ def _others(changes: Sequence[Change]) -> list[str]:
             more = f"; … {len(some) - MAX_REMARKS} more" if len(some) > MAX_REMARKS else ""
             found.append(f"{title}: {shown}{more}")
     return found
-
-
-def _wrapped(text: str, indent: str, hanging: str | None = None) -> list[str]:
-    return textwrap.wrap(
-        escape(text),
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=hanging if hanging is not None else indent + "  ",
-        break_on_hyphens=False,
-    )

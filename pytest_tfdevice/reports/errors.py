@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pytest_tfdevice.errors.placement import Failure
 from pytest_tfdevice.reason import Reason
-from pytest_tfdevice.reports.words import count, escape
+from pytest_tfdevice.reports.words import count, wrapped
 
-WIDTH = 100
 MAX_FAILURES = 8
 
 
@@ -22,11 +21,11 @@ def not_placed(found: Sequence[tuple[Failure, Reason]]) -> list[str]:
             what += f" on {_short(failure.wanted)}"
         if failure.problem == "warned":
             what = "warned that it could not keep a colocation group together as asked"
-        lines += ["", *_wrapped(f"TensorFlow {what}: {reason.code}", "  ")]
-        lines += _wrapped(f"why:   {reason.evidence}", "    ", "           ")
+        lines += ["", *wrapped(f"TensorFlow {what}: {reason.code}", "  ")]
+        lines += wrapped(f"why:   {reason.evidence}", "    ", "           ")
         if failure.source is not None:
-            lines += _wrapped(f"line:  {failure.source}", "    ", "           ")
-        lines += _wrapped(f"mend:  {reason.mend}", "    ", "           ")
+            lines += wrapped(f"line:  {failure.source}", "    ", "           ")
+        lines += wrapped(f"mend:  {reason.mend}", "    ", "           ")
     if len(found) > MAX_FAILURES:
         more = len(found) - MAX_FAILURES
         lines += ["", f"  … and {count(more, 'more message')} of what could not be placed"]
@@ -40,14 +39,3 @@ def section(found: Sequence[tuple[Failure, Reason]]) -> str:
 
 def _short(device: str) -> str:
     return device.replace("/job:localhost/replica:0/task:0", "").replace("/device:", "")
-
-
-def _wrapped(text: str, indent: str, hanging: str | None = None) -> Iterable[str]:
-    return textwrap.wrap(
-        escape(text),
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=hanging if hanging is not None else indent + "  ",
-        break_long_words=True,
-        break_on_hyphens=False,
-    )

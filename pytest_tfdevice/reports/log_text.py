@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_tfdevice.logs.explain import OTHER_SCOPES, LogExplanation, LogGroup
 from pytest_tfdevice.reports.errors import not_placed
-from pytest_tfdevice.reports.words import count, cut, escape
+from pytest_tfdevice.reports.words import count, cut, wrapped
 
-WIDTH = 100
 MAX_GROUPS = 15
 MAX_TYPES = 6
 
@@ -24,8 +22,8 @@ _APART = {
 
 def log_text(found: LogExplanation) -> str:
     """The report of ``pytest-tfdevice explain``."""
-    lines = _wrapped(conclusion(found), "", "  ")
-    lines += _wrapped(_environment(found), "  ")
+    lines = wrapped(conclusion(found), "", "  ")
+    lines += wrapped(_environment(found), "  ")
     if found.failures:
         lines += ["", *not_placed(found.failures)]
     shown = found.groups[:MAX_GROUPS] if found.accelerator else found.groups[:0]
@@ -34,9 +32,9 @@ def log_text(found: LogExplanation) -> str:
     rest = found.groups[len(shown) :]
     if rest and found.accelerator:
         total = sum(group.count for group in rest)
-        lines += ["", *_wrapped(f"… and {count(total, 'more operation')}: {_types(rest)}", "  ")]
+        lines += ["", *wrapped(f"… and {count(total, 'more operation')}: {_types(rest)}", "  ")]
     elif rest:
-        lines += ["", *_wrapped(f"on the CPU: {_types(rest)}", "  ")]
+        lines += ["", *wrapped(f"on the CPU: {_types(rest)}", "  ")]
     return "\n".join([*lines, *_also(found)])
 
 
@@ -143,27 +141,27 @@ def _group(group: LogGroup) -> Iterator[str]:
         where = f"in {cut(group.scope, 60, keep_end=True)}" if group.scope else "outside any scope"
     code = group.reason.code if group.reason is not None else "unknown"
     times = f" ×{group.count:,}" if group.count > 1 else ""
-    yield from _wrapped(f"{op_type}{times} {where} on {group.device}: {code}", "  ")
+    yield from wrapped(f"{op_type}{times} {where} on {group.device}: {code}", "  ")
     names = list(dict.fromkeys(group.names))
     if names != [group.type]:
         more = (
             f", … {group.count - len(group.names):,} more" if group.count > len(group.names) else ""
         )
-        yield from _wrapped(", ".join(cut(name, 60) for name in names) + more, "    ")
+        yield from wrapped(", ".join(cut(name, 60) for name in names) + more, "    ")
     if group.reason is not None:
-        yield from _wrapped(f"why:   {group.reason.evidence}", "    ", "           ")
-        yield from _wrapped(f"mend:  {group.reason.mend}", "    ", "           ")
+        yield from wrapped(f"why:   {group.reason.evidence}", "    ", "           ")
+        yield from wrapped(f"mend:  {group.reason.mend}", "    ", "           ")
 
 
 def _also(found: LogExplanation) -> list[str]:
     lines: list[str] = []
     for kind, types in found.set_apart.items():
         total = sum(types.values())
-        lines += _wrapped(f"set apart, {total:,} {_APART.get(kind, kind)}: {_some(types)}", "  ")
+        lines += wrapped(f"set apart, {total:,} {_APART.get(kind, kind)}: {_some(types)}", "  ")
     if found.functions and found.total:
-        lines += _wrapped(f"functions called: {_calls(found)}", "  ")
+        lines += wrapped(f"functions called: {_calls(found)}", "  ")
     for note in found.notes:
-        lines += _wrapped(f"note: {note}", "  ")
+        lines += wrapped(f"note: {note}", "  ")
     return ["", *lines] if lines else []
 
 
@@ -186,14 +184,3 @@ def _some(types: Mapping[str, int]) -> str:
         for name, n in types.items()
     ]
     return ", ".join(shown[:MAX_TYPES]) + (", …" if len(shown) > MAX_TYPES else "")
-
-
-def _wrapped(text: str, indent: str, hanging: str | None = None) -> list[str]:
-    return textwrap.wrap(
-        escape(text),
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=hanging if hanging is not None else indent + "  ",
-        break_long_words=True,
-        break_on_hyphens=False,
-    )

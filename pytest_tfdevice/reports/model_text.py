@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 from pytest_tfdevice.modelcheck.check import ModelCheck, SignatureCheck
 from pytest_tfdevice.reports.text import details
-from pytest_tfdevice.reports.words import count, escape, percent
+from pytest_tfdevice.reports.words import count, percent, wrapped
 from pytest_tfdevice.verdict import Verdict
-
-WIDTH = 100
 
 
 def model_text(check: ModelCheck) -> str:
@@ -94,11 +91,4 @@ def _sum(signature: SignatureCheck) -> str:
 
 
 def _wrapped(text: str, indent: str, hanging: str) -> str:
-    return textwrap.fill(
-        escape(text),
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=hanging,
-        break_long_words=True,
-        break_on_hyphens=False,
-    )
+    return "\n".join(wrapped(text, indent, hanging))

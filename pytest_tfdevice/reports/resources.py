@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import textwrap
 from collections.abc import Iterable, Sequence
 
 from pytest_tfdevice.errors.out_of_memory import OutOfMemory
 from pytest_tfdevice.memory import GpuMemory, MemoryVerdict
 from pytest_tfdevice.model import Record
 from pytest_tfdevice.op_times import table_line
-from pytest_tfdevice.reports.words import count, cut, escape
+from pytest_tfdevice.reports.words import count, cut, wrapped
 from pytest_tfdevice.transfers import Transfer, TransferLimit, TransferVerdict, judge_transfers
 from pytest_tfdevice.units import format_size
 
-WIDTH = 100
 MAX_TRANSFERS = 10
 MAX_RESIDENTS = 5
 
@@ -118,10 +116,5 @@ def out_of_memory(found: OutOfMemory, limits: Iterable[str]) -> str:
 
 
 def _wrap(text: str, indent: str, hanging: str | None = None) -> list[str]:
-    return textwrap.wrap(
-        escape(text.replace(os.getcwd() + os.sep, "")),
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=hanging if hanging is not None else indent + "  ",
-        break_on_hyphens=False,
-    )
+    """Wrapped to the width, with files below the working directory named from there."""
+    return wrapped(text.replace(os.path.join(os.getcwd(), ""), ""), indent, hanging)

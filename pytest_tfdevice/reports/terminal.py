@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
-from pytest_tfdevice.reports.words import count, cut, escape, percent
+from pytest_tfdevice.reports.words import WIDTH, count, cut, escape, percent
 from pytest_tfdevice.results import TestResult
 from pytest_tfdevice.units import format_size
 
 MAX_TESTS = 10
-WIDTH = 100
 
 
 class Reporter(Protocol):

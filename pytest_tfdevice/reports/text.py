@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from pytest_tfdevice.model import Placement, Record, SourceLine
-from pytest_tfdevice.reports.words import count, cut, escape
+from pytest_tfdevice.reports.words import count, cut, escape, wrapped
 from pytest_tfdevice.verdict import Offender, Verdict
 
-WIDTH = 100
 MAX_GROUPS = 12
 FOLD_ABOVE = 4
 """More groups than this are folded: a whole model put elsewhere has one cause and many scopes."""
@@ -236,14 +234,7 @@ def _device(placement: Placement) -> str:
 
 def _wrapped(text: str, indent: str, hanging: str | None = None) -> list[str]:
     """Wrapped to the width, with files below the working directory named from there."""
-    return textwrap.wrap(
-        escape(text.replace(os.path.join(os.getcwd(), ""), "")),
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=hanging if hanging is not None else indent + "  ",
-        break_long_words=True,
-        break_on_hyphens=False,
-    )
+    return wrapped(text.replace(os.path.join(os.getcwd(), ""), ""), indent, hanging)
 
 
 def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

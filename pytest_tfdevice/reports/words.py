@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 
 _COMMAND = re.compile(
     r"::(?=(?:add-mask|add-matcher|remove-matcher|debug|echo|end-?group|error|group|notice|warning"
@@ -58,3 +59,21 @@ def percent(share: float) -> str:
     if text == "0.0" and share > 0:
         text = "0.1"
     return f"{text.removesuffix('.0')} %"
+
+
+WIDTH = 100
+"""Columns of a report."""
+
+
+def wrapped(text: str, indent: str, hanging: str | None = None) -> list[str]:
+    """``text``, escaped, on lines of at most ``WIDTH``.
+
+    Lines after the first begin with ``hanging``, by default ``indent`` and two more spaces.
+    """
+    return textwrap.wrap(
+        escape(text),
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=hanging if hanging is not None else indent + "  ",
+        break_on_hyphens=False,
+    )
